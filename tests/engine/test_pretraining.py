@@ -158,11 +158,14 @@ def test_what_decides_the_weights_is_in_the_step(study: Path) -> None:
 
 def test_what_is_wrong_is_said_before_work_begins(study: Path) -> None:
     for settings, reason in (
-        ({"corpus": None}, "study.yaml: learning.settings.corpus is missing; name a text file or folder"),
-        ({"corpus": "none.txt"}, "study.yaml: there is no corpus .*none.txt"),
-        ({"step": 3}, "study.yaml: there is no key 'step' in learning.settings; did you mean 'steps'"),
-        ({"objectives": ["mlm+spo"]}, r"study.yaml: there is no objective 'mlm\+spo' of pre-training; did you mean"),
-        ({"steps": 0}, "study.yaml: the setting steps of learning is 0"),
+        ({"corpus": None}, "learning.settings.corpus is missing; name a text file or folder .*study.yaml"),
+        ({"corpus": "none.txt"}, "there is no corpus .*none.txt.*study.yaml"),
+        ({"step": 3}, "learning.settings.step does not exist; did you mean 'steps'. .*study.yaml"),
+        (
+            {"objectives": ["mlm+spo"]},
+            r"objectives must be a list of some of mlm, .*'mlm\+spo'.*; did you mean .*study.yaml",
+        ),
+        ({"steps": 0}, "learning.settings.steps must be an integer ≥ 1, got 0 .*study.yaml"),
     ):
         with pytest.raises(InputError, match=reason):
             merkhet.run(str(write(study, **settings)), out=study.parent / "run")

@@ -103,10 +103,11 @@ def test_a_value_is_shown_in_part_whatever_it_is():
 
 def test_a_study_whose_models_are_no_list_is_refused():
     for key in ("models", "probes"):
-        assert refusal(make_study, {"suite": "quickstart", key: 3}, "study.yaml").startswith(f"study.yaml: {key} is 3")
-        assert f"{key} is None" in refusal(make_study, {"suite": "quickstart", key: None}, "study.yaml")
+        text = refusal(make_study, {"suite": "quickstart", key: 3}, "study.yaml")
+        assert text.startswith(f"{key} must be a list") and text.endswith(", got 3 (study.yaml)")
+        assert ", got None (study.yaml)" in refusal(make_study, {"suite": "quickstart", key: None}, "study.yaml")
     odd = {"suite": "quickstart", "opti\udc91ons": 4}
-    assert refusal(make_study, odd, "study.yaml").startswith("study.yaml: a key is not valid")
+    assert refusal(make_study, odd, "study.yaml").startswith("a key is not valid: ")
     assert "nested more than 100 deep" in refusal(apply_setting, {}, "a=" + "[" * 500)
     assert "--set a=!!int x" in refusal(apply_setting, {}, "a=!!int x")
 

@@ -9,10 +9,10 @@ import pytest
 
 from merkhet.core.errors import InputError
 from merkhet.questions.question_files import read_questions, write_questions
+from merkhet.suites.ontoprobe.options import RULES
 from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
 from merkhet.suites.ontoprobe.questions.memorizing import memorizing_questions
 from merkhet.suites.ontoprobe.questions.multiple_choice import choice_questions
-from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements, gather_statements
 from merkhet.suites.ontoprobe.questions.property_patterns import make_pattern
 from merkhet.suites.ontoprobe.questions.rule_reasoning import RuleQuestionMaker, draw_statements, reasoning_questions

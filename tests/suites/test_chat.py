@@ -121,7 +121,7 @@ def test_several_orders_cancel_a_pull_to_the_first(
     bad = merkhet(*arguments, "--set", "probes=[{probe: choose, options: {order: 4}}]", "--out", "b", check=2)
     assert "the probe choose has no option 'order'; did you mean 'orders'?" in bad.stderr
     bad = merkhet(*arguments, "--set", "probes=[{probe: choose, options: {orders: many}}]", "--out", "b", check=2)
-    assert "orders must be an integer, got 'many'" in bad.stderr
+    assert "orders must be an integer ≥ 1, got 'many'" in bad.stderr
 
 
 def test_examples_come_from_the_training_questions(

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from merkhet.core.errors import InputError
+from merkhet.suites.ontoprobe.options import RULES
 from merkhet.suites.ontoprobe.published import read_published_statements
 from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
-from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES
 
 
 def lines(rows) -> str:

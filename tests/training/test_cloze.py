@@ -204,11 +204,11 @@ def tuning_f1(model, asked) -> float:
 def test_what_is_wrong_is_said_before_anything_is_done(writer_folders: dict[str, Path], tmp_path: Path) -> None:
     model = load_model(str(writer_folders["bert"]))
     for settings, reason in (
-        ({"epoch": 3}, "there is no setting 'epoch' of learning; did you mean 'epochs'"),
-        ({"epochs": "3"}, "the setting epochs of learning is '3', and should be like 10"),
-        ({"epochs": 0}, "the setting epochs of learning is 0, and should be above 0"),
-        ({"warmup": 2}, "warmup is a share between 0 and 1"),
-        ({"method": "shout"}, "'shout', and should be continue or chat"),
+        ({"epoch": 3}, "learning.settings.epoch does not exist; did you mean 'epochs'"),
+        ({"epochs": "3"}, "learning.settings.epochs must be an integer ≥ 1, got '3'"),
+        ({"epochs": 0}, "learning.settings.epochs must be an integer ≥ 1, got 0"),
+        ({"warmup": 2}, "learning.settings.warmup must be a number from 0 to 1, got 2"),
+        ({"method": "shout"}, "learning.settings.method must be one of continue, chat, got 'shout'"),
     ):
         with pytest.raises(InputError, match=reason):
             tune_cloze(model, questions(), tmp_path / "out", settings=settings)

@@ -18,6 +18,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
+from merkhet.core.settings import make_settings
 from merkhet.metrics.recall_scores import frequency_recalls, recall_values
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
@@ -25,7 +26,7 @@ from merkhet.models.random_init import train_tokenizer
 from merkhet.training._trainer import CHECKPOINT
 from merkhet.training.artifact import read_artifact
 from merkhet.training.memorizing.memorize import store_statements as memorize
-from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 from merkhet.training.memorizing.recall import load_memorized
 
 BRIEF = {"epochs": 4, "batch_size": 24, "learning_rate": 2e-3, "evaluate_every": 2, "until": 0.0}
@@ -260,16 +261,16 @@ def test_a_made_tokenizer_knows_every_text():
 def test_settings_that_make_no_sense():
     for given, words in (
         ({"head": "seperate"}, "separate"),
-        ({"dynamic": 101}, "percentage"),
-        ({"until": 2.0}, "between 0 and 1"),
-        ({"epochs": 0}, "above 0"),
-        ({"vocabulary": 20}, "300"),
-        ({"processes": 0}, "1 or more"),
+        ({"dynamic": 101}, "learning.settings.dynamic must be an integer from 0 to 100, got 101"),
+        ({"until": 2.0}, "until must be a number from 0 to 1, got 2.0"),
+        ({"epochs": 0}, "epochs must be an integer ≥ 1, got 0"),
+        ({"vocabulary": 20}, "vocabulary must be an integer ≥ 300, got 20"),
+        ({"processes": 0}, "processes must be an integer ≥ 1, got 0"),
         ({"epoch": 3}, "epochs"),
         ({"schedule": "linear"}, "cosine"),
     ):
         with pytest.raises(InputError, match=words):
-            make_memorize_settings(given)
+            make_settings(MemorizeSettings, given)
 
 
 def test_what_cannot_be_memorized_is_refused(tmp_path, model_folders):

@@ -266,13 +266,16 @@ def test_a_batch_in_parts_gives_the_same_gradients(folders, corpora, tmp_path: P
 def test_what_is_wrong_is_said_before_anything_is_done(folders, corpora, model_folders, tmp_path: Path) -> None:
     model, corpus = load_model(str(folders["bert-chinese"])), corpora["both"]
     for settings, reason in (
-        ({"step": 3}, "there is no setting 'step' of learning; did you mean 'steps'"),
-        ({"steps": "3"}, "the setting steps of learning is '3', and should be like 1000"),
-        ({"steps": 0}, "the setting steps of learning is 0, and should be above 0"),
-        ({"objective": "mlm+ns"}, r"there is no objective 'mlm\+ns' of pre-training; did you mean 'mlm\+nsp'"),
-        ({"precision": "float16"}, "precision of learning is 'float16', and should be one of float32, bfloat16"),
-        ({"masked": 1.5}, "masked of learning is a share up to 1"),
-        ({"warmup": 2}, "warmup is a share between 0 and 1"),
+        ({"step": 3}, "learning.settings.step does not exist; did you mean 'steps'"),
+        ({"steps": "3"}, "learning.settings.steps must be an integer ≥ 1, got '3'"),
+        ({"steps": 0}, "learning.settings.steps must be an integer ≥ 1, got 0"),
+        (
+            {"objective": "mlm+ns"},
+            r"learning.settings.objective must be one of .*, got 'mlm\+ns'; did you mean 'mlm\+nsp'",
+        ),
+        ({"precision": "float16"}, "learning.settings.precision must be one of float32, bfloat16, got 'float16'"),
+        ({"masked": 1.5}, "learning.settings.masked must be a number > 0 and ≤ 1, got 1.5"),
+        ({"warmup": 2}, "learning.settings.warmup must be a number from 0 to 1, got 2"),
         ({"max_length": 65}, "max_length of learning is 65, and bert-chinese reads 64 tokens at most"),
     ):
         with pytest.raises(InputError, match=reason):
@@ -300,12 +303,18 @@ def test_what_a_study_says_is_checked_without_a_model(corpora) -> None:
         ({"corpus": "none.txt"}, "there is no corpus .*none.txt"),
         (
             {"corpus": "both.txt", "objective": "mlm"},
-            "there is no key 'objective' in learning.settings; .* 'objectives'",
+            "learning.settings.objective does not exist; .* 'objectives'",
         ),
-        ({"corpus": "both.txt", "objectives": ["mlm", "nsp"]}, "there is no objective 'nsp' of pre-training"),
-        ({"corpus": "both.txt", "objectives": []}, r"objectives is \[\], and should be some of mlm, "),
-        ({"corpus": "both.txt", "objectives": ["mlm", "mlm"]}, "objectives is .*, and should be some of mlm, "),
-        ({"corpus": "both.txt", "batch_size": -1}, "batch_size of learning is -1, and should be above 0"),
+        (
+            {"corpus": "both.txt", "objectives": ["mlm", "nsp"]},
+            r"objectives must be a list of some of mlm, .*, got \['mlm', 'nsp'\]",
+        ),
+        ({"corpus": "both.txt", "objectives": []}, r"objectives must name each objective once, got \[\]"),
+        (
+            {"corpus": "both.txt", "objectives": ["mlm", "mlm"]},
+            "objectives must name each objective once, got .*'mlm', 'mlm'",
+        ),
+        ({"corpus": "both.txt", "batch_size": -1}, "learning.settings.batch_size must be an integer ≥ 1, got -1"),
     ):
         with pytest.raises(InputError, match=reason):
             resolve_pretraining(given, home)

@@ -16,12 +16,13 @@ from tiny_models import MASKED, SENTENCES, build_models
 from training_together import MEMORIZE, PRETRAIN, TESTS, WAYS, memorized, pretrained, stopped, torchrun
 
 from merkhet.core.errors import InputError
+from merkhet.core.settings import make_settings
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.training import pretraining
 from merkhet.training._trainer import CHECKPOINT
 from merkhet.training.memorizing.memorize import store_statements as memorize
-from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -166,15 +167,15 @@ def test_three_processes_pretrain_what_one_does(home):
 def test_what_cannot_be_shared_is_refused(tmp_path):
     for given, words in (
         ({"processes": 3, "parts": 2}, "3 processes cannot share 2 parts of a batch; set learning.settings.parts to 3"),
-        ({"shard_head": "yes", "parts": 2}, "leave out parts"),
+        ({"shard_head": "yes", "parts": 2}, "leave out learning.settings.parts"),
         ({"shard_head": True, "head": "vocabulary"}, "learning.settings.head to separate"),
-        ({"shard_head": "maybe"}, "shard_head of learning is 'maybe'"),
-        ({"parts": 0}, "parts of learning is 0, and should be 1 or more"),
+        ({"shard_head": "maybe"}, "shard_head must be one of yes, no, got 'maybe'"),
+        ({"parts": 0}, "learning.settings.parts must be an integer ≥ 1, got 0"),
     ):
         with pytest.raises(InputError, match=words):
-            make_memorize_settings(given)
-    with pytest.raises(InputError, match="processes of learning is 0"):
-        pretraining.make_pretrain_settings({"processes": 0})
+            make_settings(MemorizeSettings, given)
+    with pytest.raises(InputError, match=r"learning\.settings\.processes must be an integer ≥ 1, got 0"):
+        make_settings(pretraining.PretrainSettings, {"processes": 0})
     start = load_model(resolve_model(ModelSpec("random:1x32")))
     named = training_together.world(5, offices=5, symbols_in=True)
     with pytest.raises(

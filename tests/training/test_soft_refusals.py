@@ -41,16 +41,19 @@ def test_questions_that_cannot_be_learned_are_left_out_and_counted(unread, tmp_p
 def test_settings_that_make_no_sense_are_refused(unread, tmp_path: Path) -> None:
     model = load_model(str(unread["masked"]))
     for settings, reason in (
-        ({"epoch": 3}, "there is no setting 'epoch' of learning; did you mean 'epochs'"),
-        ({"epochs": 0}, "the setting epochs of learning is 0, and should be above 0"),
-        ({"learning_rate": -1.0}, "learning_rate of learning is -1.0, and should be above 0"),
-        ({"warmup": 2.0}, "warmup is a share between 0 and 1"),
-        ({"loss": "mse"}, "the setting loss of learning is 'mse'; there are: bce, nll"),
-        ({"method": "multiple-meen"}, "method of learning is 'multiple-meen'; did you mean 'multiple-mean'"),
-        ({"method": "pll-sum"}, "method of learning is 'pll-sum'"),
-        ({"compat": "papr"}, "compat of learning is 'papr'; did you mean 'paper'"),
-        ({"negatives": -2}, "negatives of learning is -2"),
-        ({"dev_every": 0}, "dev_every of learning is 0"),
+        ({"epoch": 3}, "learning.settings.epoch does not exist; did you mean 'epochs'"),
+        ({"epochs": 0}, "learning.settings.epochs must be an integer ≥ 1, got 0"),
+        ({"learning_rate": -1.0}, "learning.settings.learning_rate must be a number > 0, got -1.0"),
+        ({"warmup": 2.0}, "learning.settings.warmup must be a number from 0 to 1, got 2.0"),
+        ({"loss": "mse"}, "learning.settings.loss must be one of bce, nll, got 'mse'"),
+        (
+            {"method": "multiple-meen"},
+            "learning.settings.method must be one of .*, got 'multiple-meen'; did you mean 'multiple-mean'",
+        ),
+        ({"method": "pll-sum"}, "learning.settings.method must be one of .*, got 'pll-sum'"),
+        ({"compat": "papr"}, "learning.settings.compat must be one of .*, got 'papr'; did you mean 'paper'"),
+        ({"negatives": -2}, "learning.settings.negatives must be an integer ≥ -1, got -2"),
+        ({"dev_every": 0}, "learning.settings.dev_every must be -1 or an integer ≥ 1, got 0"),
     ):
         with pytest.raises(InputError, match=reason):
             learn_soft_prompts(model, TRAINING, tmp_path / "out", settings=settings)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class MerkhetError(Exception):
@@ -16,6 +17,15 @@ class InputError(MerkhetError):
     """The user's input is wrong: a study, a file, a name (exit code 2)."""
 
     exit_code = 2
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Add where the user's input was read from to the message of an InputError."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{error} ({where})") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -36,9 +36,10 @@ class Expected:
     plural: str = ""
 
 
-Count = Annotated[int, Bounds(ge=1)]
-Positive = Annotated[float, Bounds(gt=0)]
-NotNegative = Annotated[float, Bounds(ge=0)]
+PositiveInt = Annotated[int, Bounds(ge=1)]
+NonNegativeInt = Annotated[int, Bounds(ge=0)]
+PositiveFloat = Annotated[float, Bounds(gt=0)]
+NonNegativeFloat = Annotated[float, Bounds(ge=0)]
 Share = Annotated[float, Bounds(ge=0, le=1)]
 YesNo = Literal["yes", "no"]
 
@@ -114,7 +115,9 @@ def check_value(name: str, hint: Any, value: Any) -> None:
 def refusal(name: str, hint: Any, value: Any) -> str:
     """Word the refusal of a value: the name, what it must be, what it is, and the nearest choice."""
     choices = [choice for choice in _choices(hint) if isinstance(choice, str)]
-    closest = did_you_mean(value, choices) if isinstance(value, str) and choices else ""
+    entries = value if isinstance(value, list | tuple) else [value]
+    wrong = next((entry for entry in entries if isinstance(entry, str) and entry not in choices), None)
+    closest = did_you_mean(wrong, choices) if wrong and choices else ""
     suggestion = f"; {closest}" if closest.startswith("did") else ""
     return f"{name} must be {describe_type(hint)}, got {short_repr(value)}{suggestion}"
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.compute_engines import ASK_ENGINES, BUILD_ENGINES, AskEngine, Engines, choose_engines
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError, did_you_mean, located
 from merkhet.core.files import path_exists
 from merkhet.core.registry import Registry
+from merkhet.core.settings import make_settings
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import check_options
@@ -169,10 +170,8 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
         if choice.options:
             from merkhet.probes.probe_support import check_probe_options
 
-            try:
+            with located(where):
                 check_probe_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
-            except InputError as error:
-                raise InputError(f"{where}: {error}") from error
     if study.shots and study.data is None and "split" not in suite.options.names():
         raise InputError(f"{where}: {suite.name} has no training questions to show as examples (shots)")
     if study.learning is not None:
@@ -197,10 +196,8 @@ def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> No
         raise InputError(
             f"{where}: {suite.name} plans its own trainings and cannot continue pre-training (learner {PRETRAIN})"
         )
-    try:
+    with located(where):
         resolve_pretraining(study.learning.settings, home)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
 
 
 def memorizes(study: Study) -> bool:
@@ -211,14 +208,12 @@ def memorizes(study: Study) -> bool:
 def _check_memorizing(study: Study, suite: Suite, where: str) -> None:
     if study.learning is None or not memorizes(study):
         return
-    from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+    from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
     if not suite.memorizes:
         raise InputError(f"{where}: {suite.name} has nothing to memorize (learner {MEMORIZE}); choose another suite")
-    try:
-        make_memorize_settings(study.learning.settings)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
+    with located(where):
+        make_settings(MemorizeSettings, study.learning.settings)
 
 
 def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedModel, ...]:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from merkhet.analysis.analysis_options import AnalysisOptions, available_options, select_options
 from merkhet.analysis.option_models import Options, named_fields, validate
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError, did_you_mean, located
 from merkhet.core.files import path_exists
 
 if TYPE_CHECKING:
@@ -69,16 +69,14 @@ def check_options(
     Raises:
         InputError: An option is unknown or invalid, or names a missing file.
     """
-    known = [*options.names(), *available_options(analyses)]
-    for key in study.options:
-        if key not in known:
-            raise InputError(f"{suite} has no option {key!r}; {did_you_mean(str(key), known)} ({where})")
-    try:
+    suite_names = options.names()
+    known = [*suite_names, *available_options(analyses)]
+    with located(where):
+        for key in study.options:
+            if key not in known:
+                raise InputError(f"{suite} has no option {key!r}; {did_you_mean(str(key), known)}")
         for name, path in options.of(study).paths().items():
             if not path_exists(home / path):
                 raise InputError(f"there is no file or folder {home / path} (options.{name})")
-        analysis_options = select_options(study.options, analyses)
-        own = options.names()
-        validate(AnalysisOptions, {key: analysis_options[key] for key in analysis_options if key not in own}, "options")
-    except InputError as error:
-        raise InputError(f"{error} ({where})") from error
+        chosen = select_options(study.options, analyses)
+        validate(AnalysisOptions, {key: chosen[key] for key in chosen if key not in suite_names}, "options")

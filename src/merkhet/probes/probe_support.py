@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, get_type_hints
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.records import Answer, Question
+from merkhet.core.settings import check_value
 from merkhet.models.protocol import CandidateScores, FilledSlot, Model, WrittenAnswer
 
 TOP_K = 25
@@ -30,23 +31,28 @@ def check_probe_options(name: str, probe: Probe, options: Mapping[str, Any]) -> 
     """Check options against the keyword-only parameters of a probe.
 
     Raises:
-        InputError: An option is unknown, or has another type than its default.
+        InputError: An option is unknown or invalid.
     """
-    parameters = inspect.signature(probe).parameters.values()
+    hints = _option_types(probe)
+    for option, value in options.items():
+        if option not in hints:
+            raise InputError(f"the probe {name} has no option {option!r}; {did_you_mean(str(option), hints)}")
+        check_value(f"the probe {name}: {option}", hints[option], value)
+
+
+def _option_types(probe: Probe) -> dict[str, Any]:
+    """Return the annotations of the keyword-only parameters; the types of the defaults where there are none."""
     defaults = {
         parameter.name: parameter.default
-        for parameter in parameters
+        for parameter in inspect.signature(probe).parameters.values()
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "examples"
     }
-    for option, value in options.items():
-        if option not in defaults:
-            raise InputError(f"the probe {name} has no option {option!r}; {did_you_mean(str(option), defaults)}")
-        default = defaults[option]
-        if isinstance(default, bool):
-            if not isinstance(value, bool):
-                raise InputError(f"the probe {name}: {option} must be true or false, got {value!r}")
-        elif isinstance(default, int) and (not isinstance(value, int) or isinstance(value, bool)):
-            raise InputError(f"the probe {name}: {option} must be an integer, got {value!r}")
+    try:
+        hints = get_type_hints(probe, include_extras=True)
+    except (NameError, TypeError):  # A user's probe may name types that exist for type checkers only.
+        hints = {}
+    guessed = {name: type(value) if isinstance(value, int) else Any for name, value in defaults.items()}
+    return {name: hints.get(name, guess) for name, guess in guessed.items()}
 
 
 def bind_options(probe: Probe, options: Mapping[str, Any]) -> Probe:

@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from merkhet.core.errors import InputError
 from merkhet.training.distributed._process_group import ProcessGroup
 
 
@@ -78,15 +76,6 @@ def clip_gradients(
     processes.all_reduce_sum([local_square])
     factor = (limit / ((common_square + local_square).sqrt() + 1e-6)).clamp(max=1.0)
     torch._foreach_mul_([parameter.grad for parameter in trained], factor)
-
-
-def check_settings(settings: Any, positive: Sequence[str]) -> None:
-    """Refuse invalid settings of a learner; those in ``positive`` must be above 0."""
-    for name in positive:
-        if not getattr(settings, name) > 0:
-            raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, and should be above 0")
-    if not 0 <= settings.warmup <= 1 or settings.weight_decay < 0:
-        raise InputError("warmup is a share between 0 and 1, and weight_decay is not below 0; mend the settings")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
+from merkhet.core.settings import Bounds, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from merkhet.metrics.ranks import expected_ranks
 from merkhet.models.causal import CausalModel
 from merkhet.models.extra_embeddings import get_extra_embeddings
@@ -21,6 +22,7 @@ from merkhet.models.protocol import FloatArray, IntArray
 from merkhet.models.tokenize_candidates import TokenizedCandidates
 from merkhet.training._soft_prompt_scoring import ScoringPlan, plan_scoring, score_candidates
 from merkhet.training._training_task import AutogradTask
+from merkhet.training.artifact import LearnerSettings
 
 DEFAULT = -1
 """Stands for the default of the model's kind."""
@@ -30,18 +32,18 @@ Embeddings = dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
-class SoftSettings:
+class SoftSettings(LearnerSettings):
     """How soft prompts are learned; epochs, learning rate and loss are OntoProbe's."""
 
-    epochs: int = 100
-    learning_rate: float = 0.5
-    warmup: float = 0.1
+    epochs: PositiveInt = 100
+    learning_rate: PositiveFloat = 0.5
+    warmup: Share = 0.1
     """Share of all steps in which the learning rate rises."""
-    weight_decay: float = 0.0
-    batch_size: int = 10
-    largest_gradient: float = 1.0
+    weight_decay: NonNegativeFloat = 0.0
+    batch_size: PositiveInt = 10
+    largest_gradient: PositiveFloat = 1.0
     """Maximum gradient norm."""
-    loss: str = "bce"
+    loss: Literal["bce", "nll"] = "bce"
     """Loss of the candidates' scores s (log-probabilities, pooled by ``method``).
 
     ``bce``: mean binary cross-entropy of σ(s) over all candidates. Since s < 0, it raises gold answers about as
@@ -50,17 +52,17 @@ class SoftSettings:
     """
     method: str = ""
     """Scoring method; by default multiple-mean for masked models and mean for causal ones."""
-    negatives: int = DEFAULT
+    negatives: Annotated[int, Bounds(ge=DEFAULT)] = DEFAULT
     """Number of wrong candidates, drawn again for each question and epoch; 0 takes all. By default all for masked
     models, 31 for causal ones."""
-    dev_every: int = DEFAULT
+    dev_every: Literal[-1] | PositiveInt = DEFAULT
     """Number of epochs between evaluations on the dev questions with all candidates; by default 5 for masked models, 10
     for causal ones."""
-    pseudowords: int = 0
+    pseudowords: NonNegativeInt = 0
     """Number of pairs of pseudowords for [X] and [Y], one pair an epoch."""
-    alpha: float = 0.5
+    alpha: PositiveFloat = 0.5
     """``alpha`` of the pseudowords."""
-    compat: str = ""
+    compat: Literal["", "paper"] = ""
     """``paper`` does as the code published with OntoProbe: the dev questions are scored by logits, and the pseudowords
     of models without a [MASK] lie around the unknown token."""
 

@@ -6,14 +6,15 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError
 from merkhet.core.files import disk_full_error, file_digest, is_disk_full, write_json
 from merkhet.core.progress import Progress
 from merkhet.core.records import Question
+from merkhet.core.settings import PositiveInt, Settings, check_value
 from merkhet.core.version import __version__
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.protocol import Model
@@ -26,8 +27,6 @@ WEIGHTS = "model.safetensors"
 
 PROCESS_SETTINGS = ("processes", "shard_head")
 """Settings that say how processes share the work; they do not affect the weights."""
-
-Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
@@ -61,24 +60,10 @@ class Learner(Protocol):
         """Train on the training questions; the dev questions choose the epoch."""
 
 
-def make_settings(kind: type[Settings], options: Mapping[str, Any]) -> Settings:
-    """Make the settings of a learner from a mapping.
+class LearnerSettings(Settings):
+    """Base of the settings of learners."""
 
-    Raises:
-        InputError: a name is unknown, or a value has another type than the default.
-    """
-    defaults = {setting.name: setting.default for setting in fields(kind)}  # type: ignore[arg-type]
-    options = dict(options)
-    for name, value in options.items():
-        if name not in defaults:
-            raise InputError(f"there is no setting {name!r} of learning; {did_you_mean(name, defaults)}")
-        default = defaults[name]
-        if isinstance(default, str) and isinstance(value, bool):  # YAML reads yes and no as booleans.
-            value = options[name] = "yes" if value else "no"
-        fits = isinstance(value, type(default)) or (isinstance(default, float) and isinstance(value, int))
-        if not fits or isinstance(value, bool):
-            raise InputError(f"the setting {name} of learning is {value!r}, and should be like {default!r}")
-    return kind(**options)
+    place = "learning.settings."
 
 
 def result_settings(settings: Any) -> dict[str, Any]:
@@ -93,13 +78,12 @@ def process_settings(settings: Any) -> dict[str, Any]:
 
 def check_process_counts(processes: int, parts: int) -> None:
     """Refuse numbers of processes and of parts of a batch that are invalid or do not fit each other."""
-    for name, value in (("processes", processes), ("parts", parts)):
-        if value < 1:
-            raise InputError(f"the setting {name} of learning is {value}, and should be 1 or more")
+    check_value("learning.settings.processes", PositiveInt, processes)
+    check_value("learning.settings.parts", PositiveInt, parts)
     if parts > 1 and processes > parts:
         raise InputError(
             f"{processes} processes cannot share {parts} parts of a batch; set learning.settings.parts to {processes} "
-            "or more from the beginning, or take fewer processes"
+            "or more from the start, or use fewer processes"
         )
 
 

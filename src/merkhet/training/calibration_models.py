@@ -19,6 +19,7 @@ import torch
 from merkhet.core.errors import MerkhetError
 from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
+from merkhet.core.settings import NonNegativeFloat, PositiveFloat, PositiveInt, Settings, Share
 from merkhet.models.protocol import ANSWER_LENGTH
 from merkhet.training._optimization import seeded
 from merkhet.training._token_rows import TokenBatch, TokenRow
@@ -43,22 +44,22 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class ContentSettings:
+class ContentSettings(Settings):
     """How a network is trained."""
 
-    epochs: int = 40
-    batch_size: int = 64
-    learning_rate: float = 3e-3
-    warmup: float = 0.1
+    epochs: PositiveInt = 40
+    batch_size: PositiveInt = 64
+    learning_rate: PositiveFloat = 3e-3
+    warmup: Share = 0.1
     """Share of all steps in which the learning rate rises."""
-    weight_decay: float = 0.01
-    masked: float = 0.2
+    weight_decay: NonNegativeFloat = 0.01
+    masked: Share = 0.2
     """Share of words that a masked model predicts."""
-    answer_weight: float = 4.0
+    answer_weight: PositiveFloat = 4.0
     """Weight of an answer in the loss; other words weigh 1."""
-    introduced: float = 0.4
+    introduced: Share = 0.4
     """Share of sentences that follow meaningless words, so that a model reads its sentences at any position."""
-    most_introduced: int = 8
+    most_introduced: PositiveInt = 8
     """Maximum number of such words."""
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -18,40 +18,46 @@ from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.core.records import Question
+from merkhet.core.settings import NonNegativeFloat, PositiveFloat, PositiveInt, Share, make_settings
 from merkhet.metrics.text_overlap import word_f1
 from merkhet.models.causal import CausalModel
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import ANSWER_LENGTH, Model
 from merkhet.models.tokenize_candidates import UnusableError
-from merkhet.training._optimization import check_settings, seeded
+from merkhet.training._optimization import seeded
 from merkhet.training._question_training import QuestionTraining
 from merkhet.training._token_rows import TokenBatch, TokenRow
 from merkhet.training._trainer import EarlyStopping, Trainer
 from merkhet.training._training_task import AutogradTask
-from merkhet.training.artifact import TrainingArtifact, check_artifact_folder, make_settings, save_model_artifact
+from merkhet.training.artifact import (
+    LearnerSettings,
+    TrainingArtifact,
+    check_artifact_folder,
+    save_model_artifact,
+)
 
 BATCHES_SORTED_AT_ONCE = 32
 """Number of batches whose examples are sorted by length together."""
 
 
 @dataclass(frozen=True)
-class ClozeSettings:
+class ClozeSettings(LearnerSettings):
     """How a model is tuned; the defaults are usual for models of BERT's size."""
 
-    epochs: int = 10
+    epochs: PositiveInt = 10
     """Maximum number of epochs."""
-    batch_size: int = 32
-    learning_rate: float = 5e-5
-    warmup: float = 0.1
+    batch_size: PositiveInt = 32
+    learning_rate: PositiveFloat = 5e-5
+    warmup: Share = 0.1
     """Share of all steps in which the learning rate rises."""
-    weight_decay: float = 0.01
-    largest_gradient: float = 1.0
+    weight_decay: NonNegativeFloat = 0.01
+    largest_gradient: PositiveFloat = 1.0
     """Maximum gradient norm."""
-    patience: int = 2
+    patience: PositiveInt = 2
     """Early stopping: number of epochs without a better score on the dev questions."""
-    dev_limit: int = 500
+    dev_limit: PositiveInt = 500
     """Maximum number of dev questions, drawn by the seed."""
-    method: str = "continue"
+    method: Literal["continue", "chat"] = "continue"
     """How a causal model is asked."""
 
 
@@ -83,8 +89,7 @@ def tune_cloze(
     Raises:
         InputError: the model has no weights to tune, or no question can be learned.
     """
-    chosen = settings if isinstance(settings, ClozeSettings) else make_settings(ClozeSettings, settings or {})
-    _check_settings(chosen)
+    chosen = make_settings(ClozeSettings, settings)
     check_artifact_folder(folder)
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which has no weights to tune; leave it out of learning")
@@ -125,12 +130,6 @@ def _example(model: MaskedModel | CausalModel, question: Question, settings: Clo
     prompt, targets = model.writer.prompts.answer_tokens(question, settings.method, ANSWER_LENGTH)
     row = (*prompt, *targets[:-1])  # The last target predicts nothing.
     return Example(row, tuple(range(len(prompt) - 1, len(row))), targets, question.question_id)
-
-
-def _check_settings(settings: ClozeSettings) -> None:
-    check_settings(settings, ("epochs", "batch_size", "patience", "dev_limit", "learning_rate", "largest_gradient"))
-    if settings.method not in CausalModel.writing_methods:
-        raise InputError(f"the setting method of learning is {settings.method!r}, and should be continue or chat")
 
 
 class ClozeTask(AutogradTask[list[Example]]):

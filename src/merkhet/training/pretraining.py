@@ -18,6 +18,7 @@ import torch
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
+from merkhet.core.settings import make_settings
 from merkhet.models.batching import single_thread
 from merkhet.models.masked import MaskedModel
 from merkhet.models.protocol import Model
@@ -35,7 +36,7 @@ from merkhet.training.artifact import (
 )
 from merkhet.training.distributed._example_dropout import example_dropout
 from merkhet.training.distributed._process_group import ProcessGroup
-from merkhet.training.pretraining_settings import PretrainSettings, check_pretrain_settings, make_pretrain_settings
+from merkhet.training.pretraining_settings import PretrainSettings
 from merkhet.training.text_corpus import corpus_digest, read_corpus
 
 
@@ -60,11 +61,7 @@ def pretrain(
     Raises:
         InputError: the model is not masked, or the objective cannot use the corpus.
     """
-    chosen = (
-        check_pretrain_settings(settings)
-        if isinstance(settings, PretrainSettings)
-        else make_pretrain_settings(settings or {})
-    )
+    chosen = make_settings(PretrainSettings, settings)
     check_artifact_folder(folder)
     if not isinstance(model, MaskedModel):
         raise InputError(f"{model.name} is a {model.kind} model; only masked models can be pre-trained, choose one")

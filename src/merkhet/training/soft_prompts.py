@@ -10,23 +10,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
 from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.core.records import Question
+from merkhet.core.settings import check_value, make_settings
 from merkhet.models.causal import CausalModel
 from merkhet.models.extra_embeddings import get_base_embedding, with_extra_words
 from merkhet.models.masked import MaskedModel
 from merkhet.models.placeholders import PSEUDOWORD_MARKS, SOFT_TOKEN, PseudowordSettings
 from merkhet.models.protocol import Model
 from merkhet.models.pseudowords import pseudoword_embeddings
-from merkhet.training._optimization import check_settings, seeded
+from merkhet.training._optimization import seeded
 from merkhet.training._question_training import QuestionTraining
 from merkhet.training._soft_prompt_scoring import DEFAULT_METHODS, TRAINABLE_METHODS
 from merkhet.training._soft_prompt_training import DEFAULT, Embeddings, SoftPromptTask, SoftSettings, make_examples
@@ -35,13 +36,11 @@ from merkhet.training.artifact import (
     RECORD,
     TrainingArtifact,
     check_artifact_folder,
-    make_settings,
     read_artifact,
     save_artifact,
 )
 
 WEIGHTS = "soft.safetensors"
-LOSSES = ("bce", "nll")
 _DEFAULT_NEGATIVES = {"masked": 0, "causal": 31}
 _DEFAULT_DEV_EVERY = {"masked": 5, "causal": 10}
 _ROWS_AT_ONCE = 8192
@@ -77,8 +76,7 @@ def learn_soft_prompts(
     if not isinstance(model, MaskedModel | CausalModel):
         raise InputError(f"{model.name} is a {model.kind}, which reads no soft prompts; leave it out of learning")
     model = model.original or model
-    requested = settings if isinstance(settings, SoftSettings) else make_settings(SoftSettings, settings or {})
-    chosen = _resolve_settings(requested, model.kind)
+    chosen = _resolve_settings(make_settings(SoftSettings, settings), model.kind)
     training, dev = (
         sorted(part, key=lambda question: (question.question_id, question.prompt)) for part in (training, dev)
     )
@@ -152,20 +150,9 @@ def _read_embeddings(path: Path) -> tuple[TrainingArtifact, Embeddings]:
 
 
 def _resolve_settings(settings: SoftSettings, kind: str) -> SoftSettings:
-    """Return the settings with the defaults of a kind of model; refuse invalid ones."""
-    check_settings(settings, ("epochs", "batch_size", "learning_rate", "largest_gradient", "alpha"))
+    """Return the settings with the defaults of a kind of model; refuse a method of another kind."""
     method = settings.method or DEFAULT_METHODS[kind]
-    for name, value, known in (
-        ("loss", settings.loss, LOSSES),
-        ("method", method, TRAINABLE_METHODS[kind]),
-        ("compat", settings.compat, ("", "paper")),
-    ):
-        if value not in known:
-            raise InputError(f"the setting {name} of learning is {value!r}; {did_you_mean(value, known)}")
-    for name in ("negatives", "dev_every", "pseudowords"):
-        minimum = 0 if name == "pseudowords" else DEFAULT
-        if getattr(settings, name) < minimum or (name == "dev_every" and settings.dev_every == 0):
-            raise InputError(f"the setting {name} of learning is {getattr(settings, name)}, which makes no sense")
+    check_value("learning.settings.method", Literal[tuple(TRAINABLE_METHODS[kind])], method)
     negatives = _DEFAULT_NEGATIVES[kind] if settings.negatives == DEFAULT else settings.negatives
     dev_every = _DEFAULT_DEV_EVERY[kind] if settings.dev_every == DEFAULT else settings.dev_every
     return replace(settings, method=method, negatives=negatives, dev_every=dev_every)

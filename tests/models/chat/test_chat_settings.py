@@ -65,12 +65,12 @@ def test_a_key_goes_only_to_the_endpoint_it_is_for(monkeypatch: pytest.MonkeyPat
         ({"concurrency": True}, "must be an integer"),
         ({"tries": 1.5}, "must be an integer"),
         ({"rate": 0}, "must be a number ≥ 0.01"),
-        ({"temperature": 3}, "must be a number from 0.0 to 2.0"),
+        ({"temperature": 3}, "must be a number from 0 to 2, got 3"),
         ({"requests": 0}, "must be an integer ≥ 1"),
         ({"system": 3}, "must be text"),
-        ({"extra": 3}, "fields for every request"),
+        ({"extra": 3}, "chat.extra must be a mapping"),
         ({"key_header": "a: b"}, "must be the name of a header"),
-        ({"seed": "x"}, "an integer, or null"),
+        ({"seed": "x"}, "chat.seed must be an integer or null, got 'x'"),
     ],
 )
 def test_what_is_no_setting_is_refused(settings: dict[str, Any], told: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
+from merkhet.core.settings import NonNegativeInt, check_value
 
 ExampleTurns = Sequence[tuple[str, str]]
 """Pairs of a prompt and the right reply."""
@@ -28,8 +29,7 @@ class FewShotExamples:
         seed: int,
         format_example: Callable[[Question], tuple[str, str]],
     ) -> None:
-        if shots < 0:
-            raise InputError(f"shots must be an integer ≥ 0, got {shots}")
+        check_value("shots", NonNegativeInt, shots)
         self.shots, self.seed, self.format_example = shots, seed, format_example
         self.by_task: dict[str, list[Question]] = defaultdict(list)
         for question in questions if shots else ():

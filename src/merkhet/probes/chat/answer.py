@@ -7,6 +7,7 @@ from typing import Any
 
 from merkhet.core import SLOT
 from merkhet.core.records import Answer, Question
+from merkhet.core.settings import NonNegativeInt
 from merkhet.models.chat.chat_messages import ChatReply
 from merkhet.models.protocol import Model
 from merkhet.probes.chat._chat_asking import ChatPrompt, ask_by_chat
@@ -22,7 +23,7 @@ def answer(
     questions: Sequence[Question],
     methods: Sequence[str] = (),
     *,
-    shots: int = 0,
+    shots: NonNegativeInt = 0,
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:

@@ -6,26 +6,27 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Answer, Question
+from merkhet.core.settings import Bounds, NonNegativeInt, PositiveInt
 from merkhet.models.chat.chat_messages import ChatModel, ChatReply, ChatRequest
 from merkhet.models.protocol import CandidateScores, FloatArray, Model
 from merkhet.probes.chat._chat_asking import describe_refusal
 from merkhet.probes.chat._chat_prompts import LETTERS, build_messages, choose_prompt
 from merkhet.probes.chat._few_shot import FewShotExamples
 from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, REFUSED, parse_choice
-from merkhet.probes.probe_support import find_slot_problem, refuse_model, select_methods
+from merkhet.probes.probe_support import check_probe_options, find_slot_problem, refuse_model, select_methods
 from merkhet.probes.rank import rank_answers
 
 PROBE = "choose"
 BY_LETTERS, BY_TEXT = "letters", "text"
 METHODS = (BY_LETTERS, BY_TEXT)
 DEFAULT_MAX_CHOICES = 20
+ChoiceCount = Annotated[int, Bounds(ge=2, le=len(LETTERS))]
 MAX_TOKENS = 24
 """Enough for a letter with its choice."""
 
@@ -35,10 +36,10 @@ def choose(
     questions: Sequence[Question],
     methods: Sequence[str] = (),
     *,
-    orders: int = 1,
-    most: int = DEFAULT_MAX_CHOICES,
+    orders: PositiveInt = 1,
+    most: ChoiceCount = DEFAULT_MAX_CHOICES,
     mixed_letters: bool = False,
-    shots: int = 0,
+    shots: NonNegativeInt = 0,
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:
@@ -59,10 +60,7 @@ def choose(
         seed: The seed of all draws.
         examples: The questions that examples are drawn from.
     """
-    if orders < 1:
-        raise InputError(f"orders must be an integer ≥ 1, got {orders}")
-    if not 2 <= most <= len(LETTERS):
-        raise InputError(f"most must be an integer from 2 to {len(LETTERS)} (the number of letters), got {most}")
+    check_probe_options(PROBE, choose, {"orders": orders, "most": most})
     if not isinstance(model, ChatModel):
         yield from refuse_model(model, PROBE, questions, methods or (BY_TEXT,), describe_refusal(model), None)
         return

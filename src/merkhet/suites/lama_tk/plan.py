@@ -12,6 +12,7 @@ from merkhet.analysis.memory_types import MemoryAnalysis
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
 from merkhet.core.ids import derived_seed, digest
+from merkhet.core.settings import make_settings
 from merkhet.engine.ask_planning import public_source
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.memorize_steps import (
@@ -73,7 +74,7 @@ from merkhet.suites.lama_tk.questions.time_queries import select_controlled
 from merkhet.suites.lama_tk.questions.wordings import read_wordings
 from merkhet.training import MEMORIZE
 from merkhet.training.artifact import process_settings, result_settings
-from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 EXPERIMENT_ANALYSES: Mapping[str, tuple[MemoryAnalysis, ...]] = {
     "storage": (storage, cutoffs),
@@ -103,7 +104,7 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
     """
     study = resolved.study
     options = LamaTkOptions.of(study)
-    make_memorize_settings(study.learning.settings if study.learning else {})
+    make_settings(MemorizeSettings, study.learning.settings if study.learning else {})
     for key, alternative in (("limit", "options.sizes or options.facts"), ("tasks", "options.experiment")):
         if getattr(study, key):
             raise InputError(f"{key} does not apply to a study that memorizes; use {alternative}")
@@ -335,7 +336,7 @@ class _Planner:
         seed = derived_seed(study.seed, "training", str(training)) if training else study.seed
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
         base_settings = study.learning.settings if study.learning else {}
-        settings = make_memorize_settings({**base_settings, **condition.settings})
+        settings = make_settings(MemorizeSettings, {**base_settings, **condition.settings})
         source = public_source(model.source)
         learn = Step(
             f"memorize {name}",

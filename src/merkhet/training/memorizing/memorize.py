@@ -19,6 +19,7 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.progress import Progress
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
 from merkhet.core.schemas import validate, write_table
+from merkhet.core.settings import make_settings
 from merkhet.models.batching import single_thread
 from merkhet.models.masked import MaskedModel
 from merkhet.models.model_lookup import ModelSpec, resolve_model
@@ -43,8 +44,6 @@ from merkhet.training.memorizing._statement_arrays import StatementArrays, pack_
 from merkhet.training.memorizing._symbol_head import SymbolTable, draw_table_rows
 from merkhet.training.memorizing.memorize_settings import (
     MemorizeSettings,
-    check_memorize_settings,
-    make_memorize_settings,
 )
 
 logger = logging.getLogger(__name__)
@@ -76,11 +75,7 @@ def store_statements(
     Raises:
         InputError: settings, statements or model cannot be used.
     """
-    chosen = (
-        check_memorize_settings(settings)
-        if isinstance(settings, MemorizeSettings)
-        else make_memorize_settings(settings or {})
-    )
+    chosen = make_settings(MemorizeSettings, settings)
     check_artifact_folder(folder)
     statements, symbols = validate(STATEMENTS, statements), validate(SYMBOLS, symbols)
     if not statements.num_rows:

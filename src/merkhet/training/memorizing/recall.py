@@ -15,13 +15,14 @@ from merkhet.core.errors import InputError, first_line
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
 from merkhet.core.schemas import read_table, validate
+from merkhet.core.settings import make_settings
 from merkhet.training import MEMORIZE
 from merkhet.training.artifact import RECORD
 from merkhet.training.memorizing._memory_network import MemoryNetwork
 from merkhet.training.memorizing._statement_arrays import BatchLoader, length_batches, pack_statements
 from merkhet.training.memorizing._symbol_head import TOP, SymbolTable
 from merkhet.training.memorizing.memorize import SYMBOL_FILE, TABLE_FILE, max_tokens
-from merkhet.training.memorizing.memorize_settings import make_memorize_settings
+from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 _BATCH_SIZE = 1024
 _COUNTS = ("target_above", "target_ties", "best_above", "best_ties", "best_golds")
@@ -93,7 +94,9 @@ def load_memorized(folder: Path, device: str = "auto") -> MemorizedModel:
         raise InputError(f"{folder} holds no model that has memorized facts; run 'merkhet memorize' to make one")
     record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     symbols = read_table(SYMBOLS, folder / SYMBOL_FILE)
-    settings = make_memorize_settings({**record["settings"], "compile": "no", "processes": 1, "shard_head": "no"})
+    settings = make_settings(
+        MemorizeSettings, {**record["settings"], "compile": "no", "processes": 1, "shard_head": "no"}
+    )
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     try:

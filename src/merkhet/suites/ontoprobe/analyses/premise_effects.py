@@ -32,8 +32,8 @@ from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import MRR, Metric
 from merkhet.metrics.ranks import FloatArray
 from merkhet.suites.ontoprobe.analyses.task_scores import CHOICE, accuracy_metric, chance_level, first_lines
+from merkhet.suites.ontoprobe.options import RULES
 
-RULES = ("rdfs2", "rdfs3", "rdfs5", "rdfs7", "rdfs9", "rdfs11")
 PREMISE_STATES = ("NO", "IM", "EX")
 SETTINGS = tuple(f"{first}/{second}" for first in PREMISE_STATES for second in PREMISE_STATES)
 BOTH, CONTROL, NEITHER = "EX/EX", "OT/EX", "neither"
@@ -77,7 +77,7 @@ def premises(inputs: AnalysisInput) -> Analysis | None:
     Returns:
         The analysis, or None if no question has premises.
     """
-    scores = _PremiseScores(inputs, MRR, RULES)
+    scores = _PremiseScores(inputs, MRR)
     choices = _choice_table(inputs)
     if not scores.groups and choices is None:
         return None
@@ -102,15 +102,13 @@ def premises(inputs: AnalysisInput) -> Analysis | None:
 class _PremiseScores:
     """Answers to reasoning tasks by rule, model and premise setting, without baselines."""
 
-    def __init__(
-        self, inputs: AnalysisInput, metric: Metric | None, rules: tuple[str, ...], task_suffix: str = ""
-    ) -> None:
+    def __init__(self, inputs: AnalysisInput, metric: Metric | None, task_suffix: str = "") -> None:
         """Collect the answers to the tasks named by a rule and ``task_suffix``.
 
         Without a metric, the metric is accuracy, or exact match for written answers.
         """
-        self.inputs, self.rules, self.task_suffix = inputs, rules, task_suffix
-        tasks = {f"{rule}{task_suffix}": rule for rule in rules}
+        self.inputs, self.task_suffix = inputs, task_suffix
+        tasks = {f"{rule}{task_suffix}": rule for rule in RULES}
         rule_of = {row["question_id"]: tasks[row["task"]] for row in inputs.questions if row["task"] in tasks}
         self.lines: dict[str, Line] = {
             model: line
@@ -161,7 +159,7 @@ class _PremiseScores:
 
     def over_rules(self, model: str, setting: str) -> Estimate | None:
         """Estimate the unweighted mean over the rules that have the setting."""
-        rules = [rule for rule in self.rules if (rule, model, setting) in self.draws]
+        rules = [rule for rule in RULES if (rule, model, setting) in self.draws]
         if not rules:
             return None
         n = sum(len(self.groups.get((rule, model, setting), ())) for rule in rules)
@@ -169,7 +167,7 @@ class _PremiseScores:
 
     def table(self, model: str) -> Table:
         """Make the table of settings by rules, with the mean over rules."""
-        rules = [rule for rule in self.rules if any((rule, model, setting) in self.groups for setting in _ORDER)]
+        rules = [rule for rule in RULES if any((rule, model, setting) in self.groups for setting in _ORDER)]
         rows: list[TableRow] = []
         for setting in _ORDER:
             cells = [self.cell(rule, model, setting) for rule in rules]
@@ -186,7 +184,7 @@ class _PremiseScores:
         """Make a figure with a panel for each rule and a bar for each of the nine settings."""
         rows = [
             _bar(setting, cell, panel=rule, model=model)
-            for rule in self.rules
+            for rule in RULES
             for setting in SETTINGS
             if (cell := self.cell(rule, model, setting)) is not None
         ]
@@ -195,12 +193,12 @@ class _PremiseScores:
 
     def macro_bars(self) -> list[Row]:
         """Make the bars of the nine settings: means over rules, then over models."""
-        rows = []
+        rows: list[Row] = []
         for setting in SETTINGS:
-            model_draws = []
+            model_draws: list[FloatArray] = []
             n = 0
             for model in self.models:
-                rules = [rule for rule in self.rules if (rule, model, setting) in self.groups]
+                rules = [rule for rule in RULES if (rule, model, setting) in self.groups]
                 n += sum(len(self.groups[rule, model, setting]) for rule in rules)
                 if rules:
                     model_draws.append(average_draws(self.draws[rule, model, setting] for rule in rules))
@@ -216,7 +214,7 @@ class _PremiseScores:
     def verdict(self, model: str) -> _Verdict | None:
         """Average over the rules that were asked with both premises, with neither and, if any was, as a control."""
         draws = self.draws
-        rules = [rule for rule in self.rules if {(rule, model, BOTH), (rule, model, NEITHER)} <= draws.keys()]
+        rules = [rule for rule in RULES if {(rule, model, BOTH), (rule, model, NEITHER)} <= draws.keys()]
         controlled = [rule for rule in rules if (rule, model, CONTROL) in draws]
         rules = controlled or rules
         if not rules:
@@ -291,7 +289,7 @@ def _sentence(model: str, verdict: _Verdict) -> str:
 
 def _choice_table(inputs: AnalysisInput) -> Table | None:
     """Make the table of multiple-choice accuracy with P2 in the text, by state of P1: rules and their mean."""
-    scores = _PremiseScores(inputs, None, RULES, CHOICE)
+    scores = _PremiseScores(inputs, None, CHOICE)
     if not scores.groups:
         return None
     rules = [rule for rule in RULES if any(key[0] == rule for key in scores.groups)]

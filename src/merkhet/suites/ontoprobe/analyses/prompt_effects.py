@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from merkhet.analysis.resampled_means import (
     Group,
@@ -16,7 +16,7 @@ from merkhet.analysis.resampled_means import (
     resampled_means,
 )
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, metric_label
-from merkhet.suites.ontoprobe.analyses.premise_effects import CONTROL, RULES
+from merkhet.suites.ontoprobe.analyses.premise_effects import CONTROL
 from merkhet.suites.ontoprobe.analyses.task_scores import (
     METRICS,
     TASKS,
@@ -27,9 +27,9 @@ from merkhet.suites.ontoprobe.analyses.task_scores import (
     soft_loss,
     task_metrics,
 )
+from merkhet.suites.ontoprobe.options import RULES, Combination, Loss
 
-MASKS, POOLINGS, LOSSES = ("multiple", "single"), ("mean", "max", "first"), ("bce", "nll")
-CONJUNCTIONS = ("manual-manual", "soft-manual", "manual-soft", "soft-soft")
+MASKS, POOLINGS = ("multiple", "single"), ("mean", "max", "first")
 _EXPLANATION = (
     "Ways of asking against each other: unweighted means over tasks (or rules) and models, of those tasks and models "
     "only that were asked in all the ways compared; baselines are left out. Masks, pooling and loss are compared in "
@@ -61,11 +61,15 @@ def prompting(inputs: AnalysisInput) -> Analysis | None:
     memorized = ranked_variants(inputs, TASKS)
     contrasts = (
         _Contrast(
-            "Reasoning, templates-conjunction", _reasoning_variants(inputs), _conjunction, CONJUNCTIONS, base_model
+            "Reasoning, templates-conjunction",
+            _reasoning_variants(inputs),
+            _conjunction,
+            get_args(Combination),
+            base_model,
         ),
         _Contrast("Memorizing, masks", memorized, _masks, MASKS, str),
         _Contrast("Memorizing, pooling", memorized, _pooling, POOLINGS, str),
-        _Contrast("Memorizing by soft prompts, loss", memorized, _loss, LOSSES, base_model),
+        _Contrast("Memorizing by soft prompts, loss", memorized, _loss, get_args(Loss), base_model),
     )
     tables: list[Table] = []
     figures: list[Figure] = []
@@ -84,7 +88,7 @@ def prompting(inputs: AnalysisInput) -> Analysis | None:
 
 def _reasoning_variants(inputs: AnalysisInput) -> TaskVariants:
     """Return the variants of reasoning questions by each model's first method, without controls."""
-    variants = ranked_variants(inputs, RULES)
+    variants = ranked_variants(inputs, tuple(RULES))
     lines = first_lines(
         inputs, [name for rule_variants in variants.values() for ids in rule_variants.values() for name in ids]
     )

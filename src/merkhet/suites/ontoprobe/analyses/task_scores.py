@@ -25,8 +25,9 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.text import join_names
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, MRR, MRR_ALL, Metric, make_recall
+from merkhet.suites.ontoprobe.options import MEMORIZING
 
-TASKS = ("TP", "SCO", "SPO", "DM", "RG")
+TASKS = MEMORIZING
 CHOICE = "-choice"
 METRICS = (make_recall("1"), make_recall("5"), MRR_ALL, MRR)
 _SOFT = re.compile(r"^(?P<base>.+), soft(?: \((?P<loss>[^()]+)\))?$")

@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from merkhet.core.schemas import CANDIDATES, FACTS, FREQUENCIES, PREMISES, QUESTIONS, make_table, validate
 from merkhet.questions.question_files import QuestionSet
+from merkhet.suites.ontoprobe.options import RULES
 from merkhet.suites.ontoprobe.questions.memorizing import candidate_sets, memorizing_questions
 from merkhet.suites.ontoprobe.questions.multiple_choice import choice_questions
-from merkhet.suites.ontoprobe.questions.ontology_prompts import CONJUNCTIONS, RULES, TEMPLATES
+from merkhet.suites.ontoprobe.questions.ontology_prompts import CONJUNCTIONS, TEMPLATES
 from merkhet.suites.ontoprobe.questions.ontology_statements import PREDICATES, TASKS, Statements
 from merkhet.suites.ontoprobe.questions.paper_compat import to_paper_statements
 from merkhet.suites.ontoprobe.questions.rule_reasoning import reasoning_questions

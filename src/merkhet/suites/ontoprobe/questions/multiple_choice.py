@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from merkhet.core.ids import derived_seed
 from merkhet.core.schemas import question_id
+from merkhet.suites.ontoprobe.options import RULES
 from merkhet.suites.ontoprobe.questions.memorizing import memorizing_row, nearest_candidate
-from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES
 from merkhet.suites.ontoprobe.questions.ontology_statements import TASKS, Statement, Statements
 from merkhet.suites.ontoprobe.questions.rule_reasoning import (
     Row,

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.questions.english import capitalize
+from merkhet.suites.ontoprobe.options import PROMPT_KINDS, RULES
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern
 
-RULES = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO", "rdfs11": "SCO"}
-"""Task whose statements are the first premises of each rule."""
-TEMPLATES = ("manual", "soft")
-CONJUNCTIONS = ("manual", "soft")
+TEMPLATES = CONJUNCTIONS = PROMPT_KINDS
 COMPAT = ("paper",)
 
 _PLAIN = {

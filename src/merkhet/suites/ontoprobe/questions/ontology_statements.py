@@ -11,9 +11,10 @@ from typing import Protocol
 
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id, derived_seed
+from merkhet.suites.ontoprobe.options import MEMORIZING
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, resolve_patterns
 
-TASKS = ("TP", "SCO", "SPO", "DM", "RG")
+TASKS = MEMORIZING
 PREDICATES = {"TP": "type", "SCO": "subclass of", "SPO": "subproperty of", "DM": "domain", "RG": "range"}
 """Predicate of the facts of each task."""
 SPLIT_SIZE = 10

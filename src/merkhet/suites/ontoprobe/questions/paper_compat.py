@@ -16,7 +16,8 @@ import re
 from dataclasses import replace
 
 from merkhet.core import SLOT
-from merkhet.suites.ontoprobe.questions.ontology_prompts import RULES, Wording
+from merkhet.suites.ontoprobe.options import RULES
+from merkhet.suites.ontoprobe.questions.ontology_prompts import Wording
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from merkhet.core.ids import content_id, derived_seed
+from merkhet.suites.ontoprobe.options import RULES
 from merkhet.suites.ontoprobe.questions.memorizing import candidate_sets, nearest_candidate
 from merkhet.suites.ontoprobe.questions.ontology_prompts import (
     CONJUNCTIONS,
-    RULES,
     TEMPLATES,
     Wording,
     check_names,
