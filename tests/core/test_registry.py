@@ -63,10 +63,10 @@ def test_a_part_of_another_distribution_is_found(registry, foreign):
 
 
 def test_a_part_can_be_added_and_removed(registry):
-    @registry.decorator("own", "mine")
     def part():
         return 1
 
+    assert registry.add("own", part, "mine") is part
     assert registry.get("own") is part
     assert registry.about("own") == "mine"
     assert "already" in refusal(registry.add, "own", part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +76,6 @@ class Registry:
         """Refuse an unknown name without importing anything."""
         if name not in self and ":" not in name:
             raise InputError(f"there is no {self.kind} called {name!r}; {did_you_mean(name, self)}")
-
-    def decorator(self, name: str, about: str = "") -> Callable[[Any], Any]:
-        """Return a decorator that registers a function: ``@PARTS.decorator("name")``."""
-        return lambda part: self.add(name, part, about)
 
     def _plugins(self) -> dict[str, Any]:
         from importlib.metadata import entry_points  # Slow to import, and not needed for most names.
