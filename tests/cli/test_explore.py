@@ -64,7 +64,7 @@ def run(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_says_where_it_is_serves_and_ends_cleanly(run, number):
     with started(run, "--port", 0) as (process, said):
-        assert said[0] == f"1 question, 2 answers by 2 models: {run}\n" and "Ctrl-C ends it" in said[1]
+        assert said[0] == f"1 question, 2 answers by 2 models: {run}\n" and "Ctrl-C stops it" in said[1]
         assert asked(port_of(said))["title"] == "Where things lie"
         process.send_signal(number)
         out, error = process.communicate(timeout=PATIENCE)

@@ -93,9 +93,9 @@ def test_a_run_without_answers_and_scores_says_so(merkhet, small, tmp_path):
     for name in ("findings.json", "analyses.json"):
         if (empty / name).exists():
             (empty / name).write_text("{}" if name == "findings.json" else "[]")
-    assert "There are none" in merkhet("tables", empty, "--list", check=0).stdout
+    assert "None: this run has no scores" in merkhet("tables", empty, "--list", check=0).stdout
     table = merkhet("tables", empty)
-    assert table.returncode == 2 and "there are no scores in this run" in table.stderr
+    assert table.returncode == 2 and "this run has no scores" in table.stderr
     figure = merkhet("figures", empty, "--out", "f")
     assert figure.returncode == 2 and "there is nothing to draw in this run" in figure.stderr
     assert not (tmp_path / "f").exists()

@@ -12,7 +12,7 @@ ASK = ("run", "quickstart", "--knowledge", "elements", "--model", "random", "--l
 
 def test_shards_are_asked_and_put_together(merkhet, tmp_path: Path) -> None:
     first = merkhet(*ASK, "--shard", "1/2", check=0)
-    assert "Shard 1/2 is asked: runs/quickstart-shard-1-of-2." in first.stdout
+    assert "Shard 1/2 is finished: runs/quickstart-shard-1-of-2." in first.stdout
     assert "merkhet merge runs/quickstart-shard-*-of-2 --out RUN" in first.stdout
     second = json.loads(merkhet(*ASK, "--shard", "2/2", "--out", "part-2", "--json", check=0).stdout)
     assert second == {
