@@ -139,7 +139,7 @@ def test_export(merkhet, kb: Path, tmp_path: Path) -> None:
     assert told == {"out": "out.csv", "facts": 4}
     done = merkhet("knowledge", "export", kb.name, "--out", "o.nt", "--predicate", "http://a.b/partOf", check=0)
     assert done.stdout.splitlines()[0] == "3 facts, 5 names: o.nt"
-    assert "a folder of tables keeps them" in done.stdout
+    assert "Export to a folder to keep them" in done.stdout
     merkhet("knowledge", "import", "out", "--into", "again.duckdb", check=0)
     one, other = (
         merkhet("knowledge", "explain", name, "Harlem|part of|New York", check=0).stdout
