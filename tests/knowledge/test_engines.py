@@ -261,7 +261,7 @@ def test_a_machine_without_java_is_told_so(store, monkeypatch, tmp_path):
         infer(store, engine=Engine("spark"))
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match="none was found"):
+    with pytest.raises(InputError, match="but there is none"):
         infer(store, engine=Engine("spark"))
     old = tmp_path / "java"
     old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")

@@ -28,7 +28,7 @@ PREFIXES = {
 # Without prefix, so that ids from the query service equal those of the dump (Q42, P31).
 _UNPREFIXED_NAMESPACES = ("http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/")
 LOCAL_NAMESPACE = "urn:merkhet:"
-"""Namespace for names that are no IRI (``capital``), so that they survive an RDF round trip."""
+"""Namespace for names that are not IRIs (``capital``), so that they survive an RDF round trip."""
 _ALTERNATIVE_NAMESPACES = {"http://schema.org/": "schema"}
 _NAMESPACES = {
     **{iri: prefix for prefix, iri in PREFIXES.items()},
@@ -58,7 +58,7 @@ def _local_name(iri: str) -> str:
 
 
 def full_iri(name: str) -> str | None:
-    """Return the IRI of a short name; None for a name that is no IRI (``capital``)."""
+    """Return the IRI of a short name; None for a name that is not an IRI (``capital``)."""
     if _WIKIDATA_ID.fullmatch(name):
         return _UNPREFIXED_NAMESPACES[0] + name
     match = _CURIE.fullmatch(name)

@@ -58,11 +58,11 @@ class UnreachableError(EndpointError, InputError):
 
 
 class OverloadError(Exception):
-    """The endpoint cannot return this much at once; a smaller request may succeed."""
+    """The response is too large or too slow; a smaller request may succeed."""
 
 
 class _TemporaryError(RetryableError):
-    """A failure that a retry may help against.
+    """A failure that a retry may resolve.
 
     Args:
         reason: The reason, for the end of a sentence that begins with the address.
@@ -81,7 +81,7 @@ class SortLimitError(OverloadError):
 
 @dataclass(frozen=True)
 class RequestSettings:
-    """How an endpoint is asked."""
+    """Settings of requests to an endpoint."""
 
     page: int = 5000
     """Rows in a page."""
@@ -138,7 +138,7 @@ class Endpoint:
         self._client.close()
 
     def read_cache(self, text: str) -> dict[str, Any]:
-        """Return what is cached for a query; empty if nothing is, or the file is damaged."""
+        """Return the cached content of a query; empty if there is none or the file is damaged."""
         if self.settings.cache != "yes":
             return {}
         try:
@@ -242,7 +242,7 @@ class Endpoint:
 
 
 def _error_message(text: str) -> str:
-    """Return the most telling line of an error page: the first, or in a stack trace the first that names an error."""
+    """Return the first line of an error page, or of a stack trace the first line that names an exception."""
     plain = re.sub(r"<(script|style).*?</\1>|<[^>]{1,200}>", " ", text, flags=re.DOTALL | re.IGNORECASE)
     lines = [" ".join(line.split()) for line in plain.splitlines() if line.strip()]
     if lines and lines[0].startswith("SPARQL-QUERY"):

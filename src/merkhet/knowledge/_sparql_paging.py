@@ -20,7 +20,7 @@ _TAIL_ROWS = 20
 
 
 class PagedQuery:
-    """A query read page by page, with every page beginning at the last row of the previous one.
+    """A query read page by page; every page begins with the last row of the previous one.
 
     A short page is not the end: the query ends where nothing follows the last row.
     """

@@ -1,4 +1,4 @@
-"""Staging of chunks: rows are checked and staged aside, then merged in one transaction."""
+"""Staging of chunks: rows are checked and copied to a staging area, then merged in one transaction."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ case when coalesce(subject, '') = '' then 'the subject is empty'
         then 'end ' || "end" || ' is before start ' || "start" || ' for "' || subject || ' ' || predicate || ' '
              || coalesce(object, value::varchar) || '"'
 end"""
-# Ids of knowledge bases are no names: a question would not call an entity Q42.
+# Ids and IRIs do not serve as names: no question calls an entity Q42.
 _IS_NAME = r"""not regexp_full_match({}, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|urn:.*|_:.*|".*', 's')"""
 
 
@@ -99,7 +99,7 @@ def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk,
 def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Staged) -> None:
     """Merge a staging area into the tables. A fact that was inferred and is now stated becomes a stated one."""
     with_ids = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {CONTENT_COLUMNS} from {area}.facts"
-    # Among duplicates, prefer a stated fact, then the first by source, whatever the order of rows.
+    # Among duplicates, prefer a stated fact, then the first by source, independent of the order of rows.
     firsts = "select arg_min(rowid, (rule is not null, source, rowid)) from {} group by fact_id"
     if not count_rows(connection, "facts"):
         connection.execute(f"insert into facts {with_ids}")
@@ -153,11 +153,11 @@ def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk,
 
 
 def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, context: ReadContext) -> None:
-    condition = "and list_contains($languages, lower(spoken))" if context.languages else ""
+    condition = "and list_contains($languages, lower(name_language))" if context.languages else ""
     with _registered(connection, conform(names, NAMES.schema)):
         connection.execute(
-            f"insert into {area}.names select entity, coalesce(language, 'en') as spoken, nullif(trim(label), ''), "
-            f"aliases, kind, 0 from chunk where entity != '' {condition}",
+            f"insert into {area}.names select entity, coalesce(language, 'en') as name_language, "
+            f"nullif(trim(label), ''), aliases, kind, 0 from chunk where entity != '' {condition}",
             {"languages": [language.lower() for language in context.languages]} if condition else None,
         )
 
@@ -200,7 +200,7 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
 def _merge_source_names(connection: duckdb.DuckDBPyConnection, area: str) -> None:
     connection.execute(
         f"""create or replace temp table merged as
-        with given as (
+        with combined as (
             select *, false as fresh from names semi join {area}.names using (entity, language)
             union all select *, true from {area}.names
         ), gathered as (
@@ -211,12 +211,12 @@ def _merge_source_names(connection: duckdb.DuckDBPyConnection, area: str) -> Non
                     coalesce(aliases, []) || case when label is null or worth = 1 then [] else [label] end))),
                     lambda text: trim(text) != '')) as texts,
                 min(kind) as kind
-            from given group by entity, language
-        ), called as (
+            from combined group by entity, language
+        ), labelled as (
             select entity, language, coalesce(label, texts[1]) as label, texts, kind, coalesce(worth, 2) as worth
             from gathered
         ) select entity, language, label, list_filter(texts, lambda text: text != label) as aliases, kind, worth
-          from called where label is not null"""
+          from labelled where label is not null"""
     )
     if count_rows(connection, "names"):
         connection.execute(

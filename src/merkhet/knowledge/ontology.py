@@ -55,7 +55,7 @@ class Ontology:
     """
 
     classes: Mapping[str, str]
-    """Id to name. Names differ by more than case: a model chooses from them."""
+    """Id to name. Names are unique regardless of case, since they are answer candidates."""
     superclasses: Mapping[str, tuple[str, ...]]
     """All superclasses of each class, the nearest first, then by name."""
     instances: Mapping[str, tuple[str, ...]]
@@ -65,7 +65,7 @@ class Ontology:
     instance_names: Mapping[str, str]
     """Id to name."""
     properties: Mapping[str, str]
-    """Id to name. Names differ by more than case."""
+    """Id to name. Names are unique regardless of case."""
     superproperties: Mapping[str, tuple[str, ...]]
     """All superproperties of each property, the nearest first, then by name."""
     domains: Mapping[str, tuple[str, ...]]
@@ -73,13 +73,13 @@ class Ontology:
     ranges: Mapping[str, tuple[str, ...]]
     """The stated range classes of each property that has any."""
     equivalents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other classes or properties with the same meaning: right as an answer wherever this one is."""
+    """Other classes or properties with the same meaning: equally correct answers."""
     alternatives: frozenset[tuple[str, str]] = frozenset()
     """("domain" or "range", property) where any one of several classes may hold (``schema:domainIncludes``)."""
     ambiguous: frozenset[str] = frozenset()
-    """Classes and properties whose name others share: right as an answer, but not asked about."""
+    """Classes and properties with a shared name: valid answers, but no question asks about them."""
     remarks: tuple[str, ...] = ()
-    """Oddities, and counts of what is left out."""
+    """Remarks on irregularities, with counts of terms that are left out."""
 
 
 def read_ontology(
@@ -108,7 +108,7 @@ def read_ontology(
 
 
 class _Reader:
-    """Steps from the facts of an ontology, by role, to an ``Ontology``."""
+    """Reads the facts of each role and builds an ``Ontology``."""
 
     def __init__(
         self, knowledge: KnowledgeBase, language: str, predicates: Mapping[str, Sequence[str]], identifiers: bool

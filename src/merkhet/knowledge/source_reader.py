@@ -49,7 +49,7 @@ class ReadContext:
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def check_options(self, *names: str) -> None:
-        """Raise InputError for an option that the source does not have."""
+        """Raise InputError for an unknown option."""
         for option in self.options:
             if option not in names:
                 raise InputError(f"this source has no option {option!r}; {did_you_mean(option, names)}")
@@ -75,7 +75,7 @@ class ReadContext:
         return float(text)
 
     def reject(self, where: str, reason: str) -> None:
-        """Reject a bad row: raise InputError, or count it if bad rows are to be skipped."""
+        """Reject a bad row: raise InputError, or count the row if ``skip_bad`` is set."""
         if not self.skip_bad:
             raise InputError(f"{where}: {reason}. {self.remedy}")
         with self._lock:  # Reading and staging run in two threads.
@@ -84,7 +84,7 @@ class ReadContext:
                 self.examples.append(f"{where}: {reason}")
 
     def count_skipped(self, kind: str, count: int = 1) -> None:
-        """Count well-formed rows that are of no use here, by kind."""
+        """Count well-formed rows that are not imported, by kind."""
         if count:
             self.left_out[kind] += count
 

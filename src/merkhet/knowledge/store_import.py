@@ -39,11 +39,11 @@ class ImportSummary:
     """The outcome of importing one source."""
 
     place: str
-    """The location, as it was passed."""
+    """The location as passed."""
     source: str
     """The registered name of the source."""
     facts: int
-    """Facts that the source gave."""
+    """Facts of the source."""
     added: int
     """Facts that were new to the store."""
     repeated: int

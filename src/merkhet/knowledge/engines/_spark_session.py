@@ -31,7 +31,7 @@ _PARTS_PER_CORE = 4
 def open_spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
     """Open Spark tables in a temporary folder.
 
-    Spark's own settings come from Spark (spark-defaults.conf, $SPARK_CONF_DIR, $PYSPARK_SUBMIT_ARGS).
+    Further settings come from Spark (spark-defaults.conf, $SPARK_CONF_DIR, $PYSPARK_SUBMIT_ARGS).
 
     Args:
         engine: The engine, with its address and memory.
@@ -130,7 +130,7 @@ def _require_java() -> None:
     remedy = f"Install Java {_MIN_JAVA} or newer, or build without --engine spark."
     if java is None or not Path(java).is_file():
         where = f" in JAVA_HOME ({home})" if home else ""
-        raise InputError(f"the engine spark needs Java, and none was found{where}. {remedy}")
+        raise InputError(f"the engine spark needs Java, but there is none{where}. {remedy}")
     version_output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     match = re.search(r'version "(\d+)', version_output.stderr + version_output.stdout)
     if version_output.returncode or not match:
@@ -140,7 +140,7 @@ def _require_java() -> None:
 
 
 def _require_cluster(master: str | None) -> None:
-    """Fail fast: Spark itself would retry for a minute and then go on without a cluster."""
+    """Fail fast: Spark itself would retry for a minute and then continue without a cluster."""
     if master is None or not master.startswith("spark://"):
         return
     for node in master.removeprefix("spark://").split(","):

@@ -68,7 +68,7 @@ class RuleCompiler:
             terms = [term.format(**parts) for term in conclusion]
             yield self._select(code, terms, f"{join} {on} where {new} and {condition.format(**parts)}", "x f")
         if rule.shape == "join":
-            # Extend paths by stated edges on the right: each path is found once for each of its last steps.
+            # Extend paths by stated edges on the right: each path occurs once for each of its last steps.
             pair = f"{join} x.s = f.p join facts_now e on e.p = f.p and e.s = f.o and e.r != {code}"
             for age in (new, f"f.g < {round_number} and e.g = {round_number}"):
                 yield self._select(code, ["f.s", "f.p", "e.o"], f"{pair} where {age}", "x f e")

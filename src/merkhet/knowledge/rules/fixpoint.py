@@ -46,7 +46,7 @@ class Inference:
     contradicted: int = 0
     """The number of all contradictions."""
     cycles: list[list[str]] = field(default_factory=list)
-    """Classes or properties that are each below the other."""
+    """Cycles of classes or properties."""
 
 
 def infer(

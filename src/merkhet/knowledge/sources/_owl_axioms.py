@@ -53,7 +53,7 @@ class BlankNodeAxioms:
         self._axioms: list[Triple] = []
 
     def add(self, subject: str, predicate: str, object: str | Literal) -> None:
-        """Add a triple whose subject or object is a blank node; one of no use is skipped and counted."""
+        """Add a triple whose subject or object is a blank node; skip and count it if it states no axiom."""
         if not isinstance(object, str):
             if not predicate.startswith("owl:"):
                 self._context.count_skipped(BLANK)

@@ -22,7 +22,7 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
     way. Weight, dataset and licence become details.
 
     Both ends must be in the selected languages; with the option ``across=yes`` one is enough. The option ``weight`` is
-    the minimum weight. Lighter assertions, and those whose ends are no concepts (/r/ExternalURL), are skipped and
+    the minimum weight. Lighter assertions, and those that do not link two concepts (/r/ExternalURL), are skipped and
     counted. Lines without five cells, invalid JSON, and missing or negative weights are rejected.
     """
     context.check_options("across", "weight")

@@ -187,13 +187,14 @@ def parse_column(name: str, kind: pa.DataType, cells: Sequence[Any], problems: d
         cells: Texts, or values of JSON.
         problems: Receives the first problem of each row with an invalid cell.
     """
-    if pa.types.is_string(kind) and all(type(cell) is str and cell.isprintable() for cell in cells):
+    if pa.types.is_string(kind) and set(map(type, cells)) == {str} and "".join(cells).isprintable():
         return [cell.strip() or None for cell in cells]
     parse = _parse_number if pa.types.is_float64(kind) else _parse_text if pa.types.is_string(kind) else _parse_texts
     parsed: list[Any] = []
     for row, cell in enumerate(cells):
         try:
-            parsed.append(None if cell is None or (isinstance(cell, str) and not cell.strip()) else parse(cell, name))
+            empty = cell is None or cell == "" or (isinstance(cell, str) and cell.isspace())
+            parsed.append(None if empty else parse(cell, name))
         except ValueError as error:
             problems.setdefault(row, str(error))
             parsed.append(None)
@@ -222,7 +223,9 @@ def _parse_number(cell: Any, name: str) -> float:
 
 
 def _parse_texts(cell: Any, name: str) -> list[str]:
-    return [_parse_text(text, name) for text in (cell if isinstance(cell, list) else str(cell).split("|"))]
+    if isinstance(cell, list):
+        return [_parse_text(text, name) for text in cell]
+    return [text.strip() for text in _parse_text(cell, name).split("|")]
 
 
 def _parse_text(cell: Any, name: str) -> str:

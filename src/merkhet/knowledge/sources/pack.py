@@ -71,9 +71,10 @@ def _read_columns(path: Path, kind: TableKind, context: ReadContext) -> tuple[di
         for name, cells in zip(header, zip(*(cells for _, cells in rows), strict=True), strict=bool(rows))
     }
     for name in required:
-        for row, value in enumerate(columns.get(name, ())):
-            if value is None:
-                problems.setdefault(row, f"{name!r} is empty")
+        if None in columns.get(name, ()):
+            for row, value in enumerate(columns[name]):
+                if value is None:
+                    problems.setdefault(row, f"{name!r} is empty")
     columns, numbers = drop_bad_rows(path, columns, numbers, problems, context)
     for name in kind.schema.names:
         default = kind.defaults.get(name)

@@ -27,7 +27,7 @@ def read_quadruples(folder: Path, context: ReadContext) -> Iterator[Chunk]:
     without the angle brackets. Its label has spaces for underscores and decoded escapes (``\u0022``, ``%22``); labels
     count as English. The file of a fact becomes its detail ``split``.
 
-    A date has ``#`` for unknown digits: ``1986-##-##`` is the year, ``####-##-##`` is not a date. A date coarser than a
+    A date has ``#`` for unknown digits: ``1986-##-##`` is the year, ``####-##-##`` is unknown. A date coarser than a
     year (``19##-##-##``) is skipped and counted, and its fact is kept. An unknown number, an invalid date, and an end
     before the start are rejected. There are no options.
     """

@@ -53,7 +53,7 @@ def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]
     Options:
 
     * ``class=dbo:City`` for queries with this placeholder; ``single-value=functional`` for wikidata-constraints;
-    * ``page=5000`` rows at once; ``count=no`` to skip counting and comparing;
+    * ``page=5000`` rows per request; ``count=no`` to skip counting and comparing;
     * ``retries=5``, ``wait=1`` (seconds before the first, doubled each time), ``timeout=65``, ``user-agent=...``;
     * ``cache=refresh`` to ignore cached responses, ``cache=no`` to cache nothing.
 
@@ -212,7 +212,7 @@ class _RowReader:
             )
 
     def _entity(self, row: Row, column: str) -> str | None:
-        """Return the short name of an IRI; None, and counted, for what has no name."""
+        """Return the short name of an IRI; None, and counted, for blank nodes and quoted triples."""
         cell = row.get(column)
         if cell is None:
             raise ValueError(f"?{column} is empty")
@@ -231,7 +231,7 @@ class _RowReader:
         return None
 
     def _object(self, row: Row) -> tuple[str | None, float | None, str | None] | None:
-        """Return object, value and unit; None, and counted, for what is of no use here."""
+        """Return object, value and unit; None, and counted, for a skipped row."""
         cell = row.get("object")
         if "value" in row:
             if cell is not None:

@@ -60,13 +60,13 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
     references become details. Years BC are as in Wikidata: -0043 is 43 BC.
 
     Skipped and counted are deprecated statements, unknown and missing values, dates coarser than a year, coordinates,
-    media, and, unless ``literals=yes``, URLs and external ids. A line that is no entity, and an end before its start,
+    media, and, unless ``literals=yes``, URLs and external ids. Lines that are not entities and ends before their start
     are rejected. A dump that ends early is rejected even with ``skip_bad``. Options:
 
     * ``rank=best`` reads only the preferred statements of a property if there are any (``all``: both);
     * ``names=used`` reads only the names of entities that occur in a fact, as subject, predicate, object or unit: the
       file is read twice, and the ids of these entities are held in memory. ``names=all`` (the default) reads the names
-      of every entity: right for a slice, and much for some predicates of a full dump;
+      of every entity, which suits a slice of a dump;
     * ``literals=yes`` reads URLs and external ids too.
 
     If an entity has no label in a selected language, the label for all languages (``mul``) is used.
@@ -147,7 +147,7 @@ def _entity_lines(path: Path, context: ReadContext) -> Iterator[tuple[int, bytes
             if line in (b"[", b"]"):
                 is_open = line == b"["
             elif line:
-                # One line behind: the last line of a truncated dump is no bad row but the position of the break.
+                # One line behind: the last line of a truncated dump is not a bad row but the position of the break.
                 if last:
                     yield last
                 last = number, line
