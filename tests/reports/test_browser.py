@@ -307,8 +307,8 @@ def test_a_run_without_answers_says_so(page, tmp_path):
     run = make_run(size=9)
     opened(page, tmp_path, replace(empty_run(), questions=run.questions, record=run.record))
     assert "9 questions were generated and not asked yet." in page.locator("#summary").inner_text()
-    assert "There are no overall scores in this run." in page.locator("#scores").inner_text()
-    assert "no model was asked" in page.locator("#calibration").inner_text().lower()
+    assert "This run has no overall scores." in page.locator("#scores").inner_text()
+    assert "no probe asked a model" in page.locator("#calibration").inner_text().lower()
     assert "There are no answers to show." in page.locator("#questions").inner_text()
     assert "None: no question was put to a model." in page.locator("#unusable").inner_text()
 
