@@ -306,9 +306,9 @@ def empty_run(**changes) -> ReportData:
 def test_a_run_without_answers_says_so(page, tmp_path):
     run = make_run(size=9)
     opened(page, tmp_path, replace(empty_run(), questions=run.questions, record=run.record))
-    assert "9 questions were made, and nobody has answered them yet." in page.locator("#summary").inner_text()
-    assert "There are no overall scores in this run." in page.locator("#scores").inner_text()
-    assert "no model was asked" in page.locator("#calibration").inner_text().lower()
+    assert "9 questions were generated and not asked yet." in page.locator("#summary").inner_text()
+    assert "This run has no overall scores." in page.locator("#scores").inner_text()
+    assert "no probe asked a model" in page.locator("#calibration").inner_text().lower()
     assert "There are no answers to show." in page.locator("#questions").inner_text()
     assert "None: no question was put to a model." in page.locator("#unusable").inner_text()
 
@@ -342,7 +342,7 @@ def test_a_score_that_is_no_number_is_a_dash_and_sorts_last(page, tmp_path):
         table.locator("thead th button").nth(1).click()
         assert column(table, 0) == ["found", "lost"]
     text = page.locator("body").inner_text()
-    assert "nan" not in text.lower().split() and "A dash stands where there is no score" in text
+    assert "nan" not in text.lower().split() and "A dash marks a missing score" in text
 
 
 def test_a_probe_without_a_card_says_how_to_make_one(page, tmp_path):

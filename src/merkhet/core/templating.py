@@ -34,24 +34,17 @@ _FILTERS = {
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
-def render_page(package: str, folder: str, template: str, style: str, script: str, **content: Any) -> str:
-    """Render an HTML page with inline style and one script, which the content policy allows by its hash.
+def render_page(package: str, folder: str, template: str, style: str, script: str = "", **content: Any) -> str:
+    """Render an HTML page with inline style and at most one script, which the content policy allows by their hashes.
 
     Content is escaped unless it is marked as safe.
     """
     from markupsafe import Markup
 
-    code = _read(package, folder, script)
-    page = (
-        _environment(package, folder, html=True)
-        .get_template(template)
-        .render(
-            style=Markup(_read(package, folder, style)),
-            script=Markup(code),
-            script_hash=base64.b64encode(hashlib.sha256(code.encode()).digest()).decode(),
-            **content,
-        )
-    )
+    code, rules = _read(package, folder, script) if script else "", _read(package, folder, style)
+    environment = _environment(package, folder, html=True)
+    inline = {"style": Markup(rules), "script": Markup(code), "style_hash": _hash(rules), "script_hash": _hash(code)}
+    page = environment.get_template(template).render(**inline, **content)
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -102,6 +95,10 @@ def _bytecode_cache(name: str) -> jinja2.BytecodeCache | None:
 
 def _read(package: str, folder: str, name: str) -> str:
     return (files(package) / folder / name).read_text(encoding="utf-8")
+
+
+def _hash(source: str) -> str:
+    return base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
 def _one_line(value: str) -> str:

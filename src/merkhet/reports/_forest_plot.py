@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from merkhet.analysis.comparison_text import format_p
 from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports._axis_scales import Axis, signed_labels, value_axis
@@ -31,8 +32,8 @@ class _Difference:
     value: float
     low: float
     high: float
-    clear: bool
-    """Whether the difference is significantly different from 0."""
+    fill: str
+    """The colour of a significant difference, or white."""
     tooltip: str
 
 
@@ -40,12 +41,7 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
     """Draw the difference of each pair of models with its interval, filled if it is significant.
 
     Differences of shares are drawn in points; those of other metrics only if there are no shares.
-
-    Args:
-        comparisons: pairs of findings.json; any key but ``difference`` may be absent.
-
-    Returns:
-        The chart, or None if there is nothing to draw.
+    Any key of ``comparisons`` but ``difference`` may be absent. None if there is nothing to draw.
     """
     known = [pair for pair in comparisons if fmt.finite_or_none(pair.get("difference")) is not None]
     shares = [pair for pair in known if _is_share(pair)]
@@ -60,8 +56,8 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
     more = f"The first {len(plotted)} of {len(known)}" if len(plotted) < len(known) else ""
     caption = join_sentences(
         f"Paired differences of models{' in percentage points' if shares else ''}",
-        "Thin lines are 95% intervals; a filled point is a difference that is told from 0 "
-        f"(Holm-corrected p < {SIGNIFICANCE_LEVEL:g}), an open one is not",
+        "Thin lines are 95% intervals; filled points are significant differences "
+        f"(Holm-corrected p < {SIGNIFICANCE_LEVEL:g}), open points are not",
         sample_size_text([int(pair.get("n") or 0) for pair in plotted], "questions a pair"),
         more,
     )
@@ -88,7 +84,7 @@ def _forest(points: Sequence[_Difference], axis: Axis) -> Drawing:
             Strokes(whiskers, INK, 1.5),
             *(
                 Symbol(
-                    *(scale(point.value), y, "circle", COLOURS[0] if point.clear else "white", 64.0, point.tooltip),
+                    *(scale(point.value), y, "circle", point.fill, 64.0, point.tooltip),
                     stroke=COLOURS[0],
                     stroke_width=1.8,
                 )
@@ -111,18 +107,14 @@ def _difference(pair: Mapping[str, Any], factor: float) -> _Difference:
     model, other, group = (fmt.printable(pair.get(name) or "") for name in ("model", "other", "group"))
     panel = fmt.printable(f"{pair.get('task', '')} {fmt.metric_label(str(pair.get('metric', '')))}".strip())
     ends = fmt.interval(low, high, percent=factor != 1.0)
+    significant = (low > 0 or high < 0) and p is not None and p < SIGNIFICANCE_LEVEL
     return _Difference(
         pair=f"{f'{truncate_middle(group)}: ' if group else ''}{truncate_middle(model)} − {truncate_middle(other)}",
         panel=panel,
         value=factor * value,
         low=factor * low,
         high=factor * high,
-        clear=(low > 0 or high < 0) and p is not None and p < SIGNIFICANCE_LEVEL,
+        fill=COLOURS[0] if significant else "white",
         tooltip=f"{panel}{f', {group}' if group else ''}: {model} − {other}: "
-        f"{fmt.score(value, percent=factor != 1.0)} {ends}{'' if p is None else f', p {_p_text(p)}'}",
+        f"{fmt.score(value, percent=factor != 1.0)} {ends}{'' if p is None else f', p {format_p(p)}'}",
     )
-
-
-def _p_text(value: float) -> str:
-    text = fmt.p_value(value)
-    return text if text.startswith("<") else f"= {text}"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from importlib.util import find_spec
 from pathlib import Path
+
+from markupsafe import Markup
 
 from merkhet.core import text as fmt
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import atomic_path, write_text
+from merkhet.core.templating import render_page
 from merkhet.reports._answer_outcomes import judge_answers
 from merkhet.reports._chart_specs import chart_from_spec
 from merkhet.reports._chart_style import NamedChart, line_colours
@@ -20,7 +20,7 @@ from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._heat_maps import heat_chart, task_heat_charts
 from merkhet.reports._plot_layout import PANEL
 from merkhet.reports.figures import grouped_chart, rank_charts, score_charts
-from merkhet.reports.report_data import ReportData
+from merkhet.reports.report_data import ReportData, select_named
 from merkhet.reports.scoreboard import build_scoreboard, group_names, grouped_rows
 
 FORMATS = ("png", "pdf", "svg", "html")
@@ -71,17 +71,8 @@ def _charts(data: ReportData) -> Iterator[NamedChart | None]:
 
 
 def select_charts(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChart]:
-    """Return the charts of these names in their order, or all charts if there are no names.
-
-    Raises:
-        InputError: if the run has no chart of a name.
-    """
-    by_name = {chart.name: chart for chart in charts}
-    for name in names:
-        if name not in by_name:
-            hint = did_you_mean(name, by_name) if by_name else "the run has nothing to draw"
-            raise InputError(f"no figure {name!r} in this run; {hint}")
-    return [by_name[name] for name in dict.fromkeys(names)] if names else list(charts)
+    """Return the charts of these names in their order, or all charts if there are no names."""
+    return select_named(charts, names, "figure", "the run has nothing to draw")
 
 
 def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -99,7 +90,7 @@ def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Seque
         if format_ not in FORMATS:
             raise InputError(f"unknown figure format {format_!r}; {did_you_mean(format_, FORMATS)}")
     if CONVERTED & set(formats) and not can_convert():
-        raise InputError(f"{NEEDS_CONVERTER}; SVG and HTML need nothing more")
+        raise InputError(f"{NEEDS_CONVERTER}; SVG and HTML do not")
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder; choose another one with --out")
@@ -156,38 +147,13 @@ def _pdf(chart: NamedChart) -> bytes:
     return document
 
 
-_STYLE = """
-body { margin: 1.5rem auto; max-width: 60rem; padding: 0 1rem; font: 15px/1.5 Arial, "Liberation Sans", sans-serif;
-  color: #26272b; background: #fff; }
-figure { margin: 0; }
-#figure { overflow-x: auto; }
-figcaption { margin-top: .8rem; max-width: 44rem; overflow-wrap: anywhere; }
-"""
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-{style_hash}'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<figure><div id="figure">{svg}</div><figcaption dir="auto">{caption}</figcaption></figure>
-</body>
-</html>
-"""
-
-
 def chart_page(chart: NamedChart) -> str:
     """Render a page with the figure and its caption, without scripts; marks have their values as tooltips."""
-    return _PAGE.format(
-        title=escape(fmt.printable(chart.title or chart.caption)),
-        caption=escape(fmt.printable(chart.caption)),
-        svg=chart.drawing.inline(chart.description),
-        style=_STYLE,
-        style_hash=_STYLE_HASH,
+    return render_page(
+        *("merkhet.reports", "templates", "figure.html.j2", "figure.css"),
+        title=fmt.printable(chart.title or chart.caption),
+        caption=fmt.printable(chart.caption),
+        svg=Markup(chart.drawing.inline(chart.description)),
     )
 
 

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
+
+from merkhet.core.errors import InputError, did_you_mean
+
+
+class Named(Protocol):
+    """A table or figure with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name that selects it."""
+
+
+NamedItem = TypeVar("NamedItem", bound=Named)
 
 
 @dataclass(frozen=True)
@@ -46,3 +59,20 @@ class ReportData:
 
 
 _BASELINE_KINDS = frozenset({"baseline", "random", "frequency", "majority", "chance"})
+
+
+def select_named(items: Sequence[NamedItem], names: Sequence[str], kind: str, if_none: str) -> list[NamedItem]:
+    """Return the items of these names in their order, or all items if there are no names.
+
+    Args:
+        kind: what the items are, for the error.
+        if_none: the hint of the error if there are no items.
+
+    Raises:
+        InputError: if the run has no item of a name.
+    """
+    by_name = {item.name: item for item in items}
+    for name in names:
+        if name not in by_name:
+            raise InputError(f"no {kind} {name!r} in this run; {did_you_mean(name, by_name) if by_name else if_none}")
+    return [by_name[name] for name in dict.fromkeys(names)] if names else list(items)

@@ -12,9 +12,8 @@ from rich.console import Console, Group
 from rich.table import Table
 
 from merkhet.core import text as fmt
-from merkhet.core.errors import InputError, did_you_mean
 from merkhet.reports.comparison_tables import comparison_report_table
-from merkhet.reports.report_data import ReportData
+from merkhet.reports.report_data import ReportData, select_named
 from merkhet.reports.scoreboard import (
     LOWER_IS_BETTER,
     Scoreboard,
@@ -65,17 +64,8 @@ def report_tables(data: ReportData) -> list[ReportTable]:
 
 
 def select_tables(tables: Sequence[ReportTable], names: Sequence[str]) -> list[ReportTable]:
-    """Return the tables of these names in their order, or all tables if there are no names.
-
-    Raises:
-        InputError: if the run has no table of a name.
-    """
-    by_name = {table.name: table for table in tables}
-    for name in names:
-        if name not in by_name:
-            hint = did_you_mean(name, by_name) if by_name else "the run has no scores"
-            raise InputError(f"no table {name!r} in this run; {hint}")
-    return [by_name[name] for name in dict.fromkeys(names)] if names else list(tables)
+    """Return the tables of these names in their order, or all tables if there are no names."""
+    return select_named(tables, names, "table", "the run has no scores")
 
 
 def score_report_table(data: ReportData) -> ReportTable:
