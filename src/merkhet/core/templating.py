@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from merkhet.core import text
-from merkhet.core.files import cache_folder
-from merkhet.core.version import __version__
 
 if TYPE_CHECKING:
     import jinja2
@@ -75,22 +72,9 @@ def _environment(package: str, folder: str, *, html: bool) -> jinja2.Environment
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         finalize=None if html else lambda value: _one_line(text.printable(value)),
-        bytecode_cache=_bytecode_cache(f"{package}-{'html' if html else 'text'}-{__version__}"),
     )
     environment.filters.update(_FILTERS)
     return environment
-
-
-def _bytecode_cache(name: str) -> jinja2.BytecodeCache | None:
-    """Return a cache of compiled templates, which take a tenth of a second to compile; None if it cannot be written."""
-    import jinja2
-
-    folder = cache_folder() / "templates"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return jinja2.FileSystemBytecodeCache(str(folder), f"{name}-%s") if os.access(folder, os.W_OK) else None
 
 
 def _read(package: str, folder: str, name: str) -> str:
