@@ -25,7 +25,6 @@ from merkhet.models.prediction_file import read_predictions
 from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, parse_answer, parse_choice
 from merkhet.questions.question_files import read_card, read_questions
 from merkhet.questions.schema import read_schema
-from merkhet.questions.templates import read_schema
 
 DOUBLED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
 MERGED = "m0: &m0 {k: 1}\n" + "".join(f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}\n" for n in range(1, 40))

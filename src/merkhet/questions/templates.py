@@ -16,6 +16,7 @@ from merkhet.questions.english import FORMS
 PLACEHOLDERS = ("subject", "object", "start", "end")
 PLACEHOLDER = re.compile(r"\{(?:(\w+) )?(\w+)\}")
 
+
 def placeholder_names(template: str) -> list[str]:
     """Return the names of a template's placeholders, in order."""
     return [match[2] for match in PLACEHOLDER.finditer(template)]

@@ -114,3 +114,16 @@ def usable_templates_sql(relations: Mapping[int, Iterable[tuple[int, str]]]) -> 
         )
         for rel, templates in relations.items()
     )
+
+
+def any_usable_sql(relations: Mapping[int, Iterable[tuple[int, str]]]) -> str:
+    """Return an SQL condition for the facts that some template can word, from templates by relation number."""
+    always, sometimes = [], []
+    for rel, templates in relations.items():
+        conditions = sorted({usable_sql(template) for _, template in templates})
+        if "true" in conditions:
+            always.append(str(rel))
+        else:
+            sometimes.append(f"rel = {rel} and ({' or '.join(conditions)})")
+    in_list = f"rel in ({', '.join(always)})" if always else "false"
+    return f"({' or '.join([in_list, *sometimes])})"

@@ -35,7 +35,7 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
         # A small sample covers more relations if every second relation begins with a false statement.
         check_count = builder.options.limit
         sample, extra_true = 2 * (check_count + len(relations)), check_count % 2
-        first_truth, order = f"list_position([{numbers}], rel)", "nth"
+        first_truth, order = f"list_position([{numbers}], rel)", "nth, rel"
     builder.create_table(
         "to_check",
         f"""with facts_to_check as (
@@ -77,7 +77,8 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
             select count(*) as n from ranked group by truth having count(*) > 0) counts having count(*) = 2)
         select rel, fact_id, truth, "start", "end", domain, split, turn, s, o,
             fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
-        from ranked, sizes where place <= size + case when truth and size = {check_count} // 2 then {extra_true} else 0 end""",
+        from ranked, sizes
+        where place <= size + case when truth and size = {check_count} // 2 then {extra_true} else 0 end""",
     )
     builder.add_forms("judged_plain", "judged")
     _add_questions(builder, relations)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from merkhet.core.schemas import candidate_set_id
 from merkhet.questions.makers._template_sql import (
     answer_sql,
+    any_usable_sql,
     case_sql,
     context_sql,
     field_column,
@@ -112,7 +113,7 @@ def _sample_facts(builder: QuestionBuilder, templates: Mapping[_Slot, str]) -> N
 
     More are drawn than are asked, since some have no distractors.
     """
-    branches = []
+    branches, fitting = [], []
     for ask in PLACEHOLDERS:
         by_relation: dict[int, list[tuple[int, str]]] = {}
         for (rel, asked, number), template in templates.items():
@@ -120,25 +121,30 @@ def _sample_facts(builder: QuestionBuilder, templates: Mapping[_Slot, str]) -> N
                 by_relation.setdefault(rel, []).append((number, template))
         if by_relation:
             branches.append(
-                f"""select *, '{ask}' as ask, {builder.said_sql(ask)} as said, {field_column(ask)} as name,
-                    {usable_templates_sql(by_relation)} as fitting
-                from worded where stated and asked and rel in ({", ".join(map(str, by_relation))})"""
+                f"""select *, '{ask}' as ask, {builder.said_sql(ask)} as said, {field_column(ask)} as name from worded
+                where stated and asked and {any_usable_sql(by_relation)} and {field_column(ask)} is not null"""
             )
+            fitting.append((f"ask = '{ask}'", usable_templates_sql(by_relation)))
     limit = builder.options.limit
-    relation_count = len({rel for rel, _, _ in templates})
+    relations = {rel for rel, _, _ in templates}
     draw = builder.draw_sql("'complete'", "fact_id", "ask")
+    relation_names = case_sql(
+        (f"rel = {rel}", sql_literal(name)) for name, rel in builder.relation_numbers.items() if rel in relations
+    )
     builder.create_table(
         "to_complete",
         f"""with askable as (
             select * from ({" union all ".join(branches)}) f
-            where name is not null and array_length(fitting) > 0
             qualify row_number() over (partition by rel, ask, said, name order by fact_id) = 1
         ), turns as (
             select *, row_number() over (partition by rel order by {draw}, fact_id, ask) as turn from askable
+        ), sample as (
+            select *, {case_sql(fitting)} as fitting from turns
+            {"" if limit is None else f"order by turn, rel limit {2 * (limit + len(relations))}"}
         )
-        select *, concat_ws(chr(31), fact_id, rel, ask) as id,
+        select *, concat_ws(chr(31), fact_id, ask, {relation_names}) as id,
             fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
-        from turns {"" if limit is None else f"order by turn, rel limit {2 * (limit + relation_count)}"}""",
+        from sample""",
     )
 
 
@@ -150,7 +156,7 @@ def _create_offers(builder: QuestionBuilder, slots: Mapping[_Slot, tuple[str, bo
         ((f"form = '{form}'", f"f.shown_{form}") for form in sorted({form for form, _ in slots.values()} - {""})),
         "n.name",
     )
-    order = builder.draw_sql("'choice order'", "n.id", "n.name")
+    order = builder.draw_sql("'choice order'", "id", "name")
     limit = builder.options.limit
     builder.create_table(
         "completed",
@@ -160,10 +166,12 @@ def _create_offers(builder: QuestionBuilder, slots: Mapping[_Slot, tuple[str, bo
             join truths r on r.rel = t.rel and r.ask = t.ask and r.said = t.said
         ), slot_forms as (
             select id, name as right_name, {forms} as form, {" or ".join(begins) or "false"} as begins from to_complete
-        ), shown_names as (
-            select n.id, n.name, n.wrong, n.name = s.right_name as is_target,
-                case when begins then capital({shown}) else {shown} end as shown, {order} as place
+        ), formed_names as (
+            select n.id, n.name, n.wrong, n.name = s.right_name as is_target, s.begins, {shown} as formed
             from names_by_id n join slot_forms s on s.id = n.id left join forms f on f.name = n.name
+        ), shown_names as (
+            select *, case when begins then capital(formed) else formed end as shown, {order} as place
+            from formed_names
         ), offers as (
             select id, min(shown) filter (is_target) as target,
                 list(distinct shown order by shown) filter (not wrong) as answers,

@@ -264,8 +264,9 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         f"join member_forms k_{form} on k_{form}.name = q.category and k_{form}.form = {sql_literal(form)}"
         for form in category_forms
     )
+    orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
     builder.create_table(
-        "quartets",
+        "four_names",
         f"""select q.h, q.id, q.facts, q.odd_fact, q.domain, q.split, q.place, f.shown as odd,
             a.shown as a, b.shown as b, c.shown as c{", " if shown else ""}{shown}
         from fours q join (select distinct h, form from hierarchies) t on t.h = q.h
@@ -274,8 +275,9 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         join member_forms b on b.name = q.names[2] and b.form = t.form
         join member_forms c on c.name = q.names[3] and c.form = t.form {joins}""",
     )
-    orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
-    members = f"({pick_sql([enumeration_sql(order) for order in orders], 'place')})"
+    listing = pick_sql([enumeration_sql(order) for order in orders], "place")
+    choices = pick_sql([f"[{', '.join(order)}]" for order in orders], "place")
+    builder.create_table("quartets", f"select *, {listing} as members, {choices} as choices from four_names")
     draw = builder.draw_sql("'template'", "id")
     used = {row[0] for row in builder.rows("select distinct h from quartets")}
     builder.add_sentences(
@@ -283,7 +285,7 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         [
             (
                 f"h = {h} and {draw} % {len(texts)} = {number}",
-                template_sql(text, lambda form, name: members if name == "members" else f"category_{form}"),
+                template_sql(text, lambda form, name: name if name == "members" else f"category_{form}"),
                 f"{hierarchies[h].name}/{number + 1}",
             )
             for h, texts in templates
@@ -294,7 +296,7 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         prompt="sentence",
         answers="[odd]",
         target="odd",
-        choices=pick_sql([f"[{', '.join(order)}]" for order in orders], "place"),
+        choices="choices",
         facts="list_append(facts, odd_fact)",
         qset="id",
         entities="[odd, a, b, c]",

@@ -20,7 +20,7 @@ from merkhet.questions.makers._template_sql import (
     sql_literal,
     sql_literals,
 )
-from merkhet.questions.schema import Schema, Relation
+from merkhet.questions.schema import Relation, Schema
 from merkhet.questions.splits import split_sql
 from merkhet.questions.templates import PLACEHOLDERS
 
@@ -189,7 +189,10 @@ class QuestionBuilder:
         self.tables.load("given_relations", table)
         apart = "true"
         if self.options.distinct_names:
-            overlaps = ("length(s) > 2 and contains(lower(o), lower(s))", "length(o) > 2 and contains(lower(s), lower(o))")
+            overlaps = (
+                "length(s) > 2 and contains(lower(o), lower(s))",
+                "length(o) > 2 and contains(lower(s), lower(o))",
+            )
             apart = f"not ({' or '.join(overlaps)})"
         self.create_table(
             "worded_plain",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,20 +32,64 @@ def build(study: Study, home: Path) -> QuestionSet:
     """
     options = read_options(study)
     schema = _schema(options, home)
-    with KnowledgeBase.load(study.knowledge, home, _needed_predicates(study, options, schema)) as knowledge:
-        schema = _complete_schema(knowledge, schema, user_templates=options.templates is not None)
+    if options.templates is None and set(study.knowledge) <= set(embedded_packs()):
+        limited = _limit_relations(study, schema)
+        questions = _make(study, home, options, limited, tuple(sorted(limited.predicates())))
+        if _covers(questions, limited, study):
+            return questions
+        return _make(study, home, options, schema, tuple(sorted(schema.predicates())))
+    return _make(study, home, options, schema)
+
+
+def _make(
+    study: Study, home: Path, options: QuickstartOptions, schema: Schema, predicates: Sequence[str] = ()
+) -> QuestionSet:
+    """Make questions of the facts of some predicates, or of all."""
+    with KnowledgeBase.load(study.knowledge, home, predicates) as knowledge:
+        if not predicates:
+            schema = _complete_schema(knowledge, schema, user_templates=options.templates is not None)
         maker_options = MakerOptions(
-            "quickstart", study.seed, choices=options.choices, limit=study.limit or 400, distinct_names=True
+            "quickstart",
+            study.seed,
+            rounds=-(-_limit(study) // 400),
+            choices=options.choices,
+            limit=_limit(study),
+            distinct_names=True,
         )
         with open_tables(knowledge.connection, None, ("facts", "names")) as tables:
             return make_benchmark(tables, schema, maker_options, study.tasks or TASKS)
 
 
-def _needed_predicates(study: Study, options: QuickstartOptions, schema: Schema) -> tuple[str, ...]:
-    """Return the predicates with templates if all knowledge is embedded; otherwise nothing, as all are needed."""
-    if options.templates or not set(study.knowledge) <= set(embedded_packs()):
-        return ()
-    return tuple(sorted(schema.predicates()))
+def _limit(study: Study) -> int:
+    return study.limit or 400
+
+
+def _limit_relations(study: Study, schema: Schema) -> Schema:
+    """Return a schema without the relations that a small limit does not reach, since relations take turns."""
+    packs = embedded_packs()
+    declared = {name for source in study.knowledge for name in declared_predicates(packs[source])}
+    present = [relation for relation in schema.relations.values() if declared & set(relation.predicates)]
+    reached = {
+        relation.name
+        for task in study.tasks or TASKS
+        if task != "distinction"
+        for relation in [relation for relation in present if getattr(relation, task)][: _limit(study)]
+    }
+    relations = {name: relation for name, relation in schema.relations.items() if name in reached}
+    hierarchies = schema.hierarchies if "distinction" in (study.tasks or TASKS) else {}
+    return replace(schema, relations=relations, hierarchies=hierarchies)
+
+
+def _covers(questions: QuestionSet, schema: Schema, study: Study) -> bool:
+    """Tell whether every relation of a limited schema was asked, so that none passed its turn to another."""
+    rows = questions.questions.select(["task", "template"]).to_pylist()
+    asked = {(row["task"], row["template"].rpartition("/")[0]) for row in rows}
+    return all(
+        (task, relation.name) in asked
+        for task in study.tasks or TASKS
+        if task != "distinction"
+        for relation in [relation for relation in schema.relations.values() if getattr(relation, task)][: _limit(study)]
+    )
 
 
 def _schema(options: QuickstartOptions, home: Path) -> Schema:
