@@ -53,7 +53,7 @@ def make_distinctions(builder: QuestionBuilder) -> list[str]:
 
 
 def _count_by_hierarchy(builder: QuestionBuilder, table: str) -> dict[int, int]:
-    return dict(builder.rows(f"select h, count(*) from {table} group by h"))  # type: ignore[arg-type]
+    return dict(builder.rows(f"select h, count(*) from {table} group by h"))
 
 
 def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> None:
@@ -104,7 +104,7 @@ def _create_trios(builder: QuestionBuilder, category_counts: dict[int, int]) -> 
     """
     builder.create_table("categories", "select distinct h, category as name from members")
     both_counts = dict(
-        builder.rows(  # type: ignore[arg-type]
+        builder.rows(
             """select m.h, count(distinct m.name) from members m
             semi join categories c on c.h = m.h and c.name = m.name group by m.h"""
         )
