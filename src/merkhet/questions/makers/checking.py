@@ -29,13 +29,17 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
     if not relations or not frames:
         return []
     numbers = ", ".join(map(str, relations))
-    check_count = builder.options.checks
+    check_count, balanced = builder.options.checks, ""
     sample, first_truth, order, extra_true = int(check_count * _OVERSAMPLING) + 1, "1", "turn", 0
     if builder.options.limit is not None:
         # A small sample covers more relations if every second relation begins with a false statement.
         check_count = builder.options.limit
         sample, extra_true = 2 * (check_count + len(relations)), check_count % 2
-        first_truth, order = f"list_position([{numbers}], rel)", "nth, rel"
+        first_truth = f"list_position([{numbers}], rel)"
+        order = f"2 * k - case when truth = ({first_truth} % 2 = 1) then 1 else 0 end, rel"
+        # Every relation has as many true as false statements.
+        balanced = """qualify k <= least(count(*) filter (truth) over (partition by rel),
+            count(*) filter (not truth) over (partition by rel))"""
     builder.create_table(
         "to_check",
         f"""with facts_to_check as (
@@ -70,9 +74,12 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
             from judged_facts
         ), distinct_ones as (
             select * from said qualify row_number() over (partition by rel, s, o order by turn, fact_id) = 1
+        ), numbered as (
+            select *, row_number() over (partition by rel, truth order by nth, fact_id) as k from distinct_ones
+            where array_length(fitting) > 0 {balanced}
         ), ranked as (
             select *, row_number() over (partition by truth order by {order}, md5(fact_id), rel, s, o) as place
-            from distinct_ones where array_length(fitting) > 0
+            from numbered
         ), sizes as (select least(min(n), {check_count} // 2) as size from (
             select count(*) as n from ranked group by truth having count(*) > 0) counts having count(*) = 2)
         select rel, fact_id, truth, "start", "end", domain, split, turn, s, o,
