@@ -24,8 +24,7 @@ from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.prediction_file import read_predictions
 from merkhet.probes.chat._reply_parsing import ANSWERED, NO_ANSWER, parse_answer, parse_choice
 from merkhet.questions.question_files import read_card, read_questions
-from merkhet.questions.schema import read_benchmark_schema
-from merkhet.questions.templates import read_schema
+from merkhet.questions.schema import read_schema
 
 DOUBLED = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
 MERGED = "m0: &m0 {k: 1}\n" + "".join(f"m{n}: &m{n} {{<<: [*m{n - 1}, *m{n - 1}]}}\n" for n in range(1, 40))
@@ -117,12 +116,12 @@ def test_a_schema_with_lists_for_names_is_refused(tmp_path):
     body = {"templates": ["{subject} is {object}."]}
     for key in ("domain", "kinship"):
         file.write_text(yaml.safe_dump({"domains": {"x": "general"}, "relations": {"r": {**body, key: ["x"]}}}))
-        assert "relation 'r'" in refusal(read_benchmark_schema, file)
+        assert "relation 'r'" in refusal(read_schema, file)
     file.write_text(yaml.safe_dump({"relations": {"r": {**body, "scopes": 1.5}}}))
-    assert "'scopes' must be a list of mappings" in refusal(read_benchmark_schema, file)
+    assert "'scopes' must be a list of mappings" in refusal(read_schema, file)
     members = {"predicate": "p", "aspect": "kind", "form": ["a"], "templates": ["Of {members}, [MASK] is {aspect}."]}
     file.write_text(yaml.safe_dump({"hierarchies": {"h": members}}))
-    assert "'form' is ['a']" in refusal(read_benchmark_schema, file)
+    assert "'form' is ['a']" in refusal(read_schema, file)
     file.write_text(yaml.safe_dump({"hierarchies": {"h": {"form": {}, "templates": ["{members}: [MASK] {category}"]}}}))
     assert "'form' is {}" in refusal(read_schema, file)
 

@@ -15,9 +15,9 @@ from sparql_server import ask, proxy, running, server, serving
 
 import merkhet
 from merkhet.knowledge.sparql_queries import bundled_queries, find_query
-from merkhet.questions.schema import read_benchmark_schema
+from merkhet.questions.schema import read_schema
 
-SCHEMA = read_benchmark_schema(Path(merkhet.__file__).parent / "suites/kmir/schema.yaml")
+SCHEMA = read_schema(Path(merkhet.__file__).parent / "suites/kmir/schema.yaml")
 
 # A subject, what it is (a class by P31, an occupation by P106, a class above it by P279), a property and an object. A
 # number has its unit behind it.

@@ -10,8 +10,11 @@ from spark_sessions import spark  # noqa: F401
 import merkhet.suites.quickstart
 from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.questions.templates import read_schema
+from merkhet.questions.makers.make_questions import make_benchmark
+from merkhet.questions.makers.question_builder import MakerOptions
+from merkhet.questions.schema import read_schema
 
 
 @pytest.fixture(scope="session")
@@ -38,31 +41,28 @@ def world():
     return make
 
 
-class Shuffled:
-    """The same knowledge with its tables in another order."""
-
-    def __init__(self, knowledge, generator):
-        self.knowledge = knowledge
-        self.generator = generator
-
-    def _mixed(self, table):
-        return table.take(self.generator.sample(range(table.num_rows), table.num_rows))
-
-    def facts(self, predicate=None):
-        return self._mixed(self.knowledge.facts(predicate))
-
-    def ancestors(self, predicate):
-        return self._mixed(self.knowledge.ancestors(predicate))
-
-    def labels(self, language="en"):
-        items = list(self.knowledge.labels(language).items())
-        self.generator.shuffle(items)
-        return dict(items)
-
-
 @pytest.fixture
 def shuffled():
-    return Shuffled
+    """The same knowledge with its tables in another order."""
+
+    def shuffle(knowledge, generator):
+        tables = [knowledge.facts(), knowledge.names()]
+        return KnowledgeBase(
+            [Chunk(*(table.take(generator.sample(range(table.num_rows), table.num_rows)) for table in tables))]
+        )
+
+    return shuffle
+
+
+@pytest.fixture(scope="session")
+def make():
+    """Questions of a knowledge base as a question set, with choices."""
+
+    def make_set(knowledge, schema, task, **options):
+        given = MakerOptions(**{"suite": "s", "limit": 100, "choices": 20, "distinct_names": True, **options})
+        return make_benchmark(DuckTables(knowledge.connection), schema, given, [task])
+
+    return make_set
 
 
 @pytest.fixture(scope="session")

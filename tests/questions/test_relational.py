@@ -20,7 +20,7 @@ from merkhet.knowledge.store_import import import_knowledge
 from merkhet.questions.makers.make_questions import make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.question_files import QuestionSet
-from merkhet.questions.schema import BenchmarkSchema, read_benchmark_schema
+from merkhet.questions.schema import Schema, read_schema
 from merkhet.questions.splits import check_splits
 
 SCHEMA: dict[str, Any] = {
@@ -129,12 +129,12 @@ def write(folder: Path, facts: list[dict[str, Any]], names: list[dict[str, Any]]
     return store
 
 
-def schema_of(folder: Path, content: dict[str, Any] = SCHEMA) -> BenchmarkSchema:
+def schema_of(folder: Path, content: dict[str, Any] = SCHEMA) -> Schema:
     (folder / "schema.yaml").write_text(yaml.safe_dump(content))
-    return read_benchmark_schema(folder / "schema.yaml")
+    return read_schema(folder / "schema.yaml")
 
 
-def made_from(store: Path, schema: BenchmarkSchema, seed: int = 0, **options: Any) -> QuestionSet:
+def made_from(store: Path, schema: Schema, seed: int = 0, **options: Any) -> QuestionSet:
     with KnowledgeBase.open(store) as knowledge:
         return make_benchmark(
             DuckTables(knowledge.connection), schema, MakerOptions("kmir", seed=seed, **{**OPTIONS, **options})

@@ -11,7 +11,7 @@ import yaml
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
-from merkhet.questions.schema import read_benchmark_schema
+from merkhet.questions.schema import read_schema
 
 GOOD: dict[str, Any] = {
     "domains": {"geography": "general"},
@@ -41,7 +41,7 @@ def write(folder: Path, content: Any) -> Path:
 
 
 def test_a_good_schema_is_read_whole(tmp_path: Path) -> None:
-    found = read_benchmark_schema(write(tmp_path, GOOD))
+    found = read_schema(write(tmp_path, GOOD))
     capital = found.relations["capital"]
     assert capital.predicates == ("capital", "P36")
     assert capital.asks == ("object", "subject")
@@ -59,7 +59,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
             inside = inside[key]
         inside[place[-1]] = value
         with pytest.raises(InputError) as error:
-            read_benchmark_schema(write(tmp_path, content))
+            read_schema(write(tmp_path, content))
         assert words in str(error.value)
         assert "\n" not in str(error.value)
 
@@ -78,7 +78,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
             (("relations", "capital", "templates"), ["{subject} has [MASK] and {object}."], "has a slot"),
             (("relations", "capital", "templates"), ["{subject} has {object} and }."], "outside of any placeholder"),
             (("relations", "capital", "templates"), "one sentence", "is a list of sentences"),
-            (("relations", "capital", "ask"), "objekt", "'ask' names 'objekt'; did you mean 'object'?"),
+            (("relations", "capital", "ask"), "objekt", "'ask' is 'objekt'; did you mean 'object'?"),
             (("relations", "capital", "domain"), "geografy", "the domain 'geografy' is not declared; did you mean"),
             (("relations", "capital", "template"), ["x"], "there is no key 'template'; did you mean 'templates'?"),
             (("relations", "capital", "wrong"), "nearby", "'wrong' must be near or far, got 'nearby'"),
@@ -109,8 +109,8 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 def test_what_is_no_schema_is_refused(tmp_path: Path) -> None:
     def check(content: str) -> None:
         with pytest.raises(InputError):
-            read_benchmark_schema(write(tmp_path, content))
+            read_schema(write(tmp_path, content))
         with pytest.raises(InputError, match="there is no file"):
-            read_benchmark_schema(tmp_path / "absent.yaml")
+            read_schema(tmp_path / "absent.yaml")
 
     check_all(check, ["- a\n- b\n", "a: [", "relations: 3\n"])

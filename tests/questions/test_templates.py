@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 from all_cases import check_all
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from template_wording import fill_template, format_answer
 
 import merkhet.suites.quickstart
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.questions.english import FORMS
-from merkhet.questions.templates import default_relation, fill_template, format_answer, placeholder_names, read_schema
+from merkhet.questions.makers._template_sql import answer_sql, placeholder_forms, sentence_sql
+from merkhet.questions.schema import default_relation, read_schema
+from merkhet.questions.templates import placeholder_names
 
 NAMES = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), min_size=1, max_size=10)
 WORDS = st.text(st.characters(exclude_characters="{}[]", exclude_categories=["Cs"]), max_size=8)
+LETTERS = st.text("abcdeuhABC '", min_size=1, max_size=10)
 FORM = st.sampled_from(["", "a ", "the "])
 
 
@@ -32,6 +37,26 @@ def test_the_name_put_into_the_slot_gives_the_whole_sentence(template, values):
         prompt = fill_template(template, values, asked)
         assert prompt.count(SLOT) == 1
         assert prompt.replace(SLOT, format_answer(template, asked, values[asked])) == fill_template(template, values)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    template=templates(), values=st.fixed_dictionaries(dict.fromkeys(("subject", "object", "start", "end"), LETTERS))
+)
+def test_sql_words_a_template_as_plain_python_does(template, values):
+    columns = {"s": values["subject"], "o": values["object"], "start": values["start"], "end": values["end"]}
+    for field, form in placeholder_forms([template]):
+        assume(field in ("subject", "object"))
+        columns[f"{field[0]}_{form}"] = FORMS[form](values[field])
+    with duckdb.connect() as connection:
+        connection.execute("create macro capital(t) as upper(left(t, 1)) || substr(t, 2)")
+        given = ", ".join(f'$c{n}::varchar as "{name}"' for n, name in enumerate(columns))
+        parameters = {f"c{n}": text for n, text in enumerate(columns.values())}
+        for asked in ("subject", "object"):
+            query = f"select {sentence_sql(template, asked)}, {answer_sql(template, asked)} from (select {given})"
+            [(prompt, answer)] = connection.execute(query, parameters).fetchall()
+            assert prompt == fill_template(template, values, asked)
+            assert answer == format_answer(template, asked, values[asked])
 
 
 def test_sentences_by_hand():
@@ -52,15 +77,15 @@ def test_sentences_by_hand():
 
 
 def test_a_place_that_is_not_there_cannot_be_asked():
-    with pytest.raises(InputError, match="has no placeholder"):
-        format_answer("{subject} sleeps.", "object", "x")
+    with pytest.raises(ValueError, match="has no placeholder"):
+        answer_sql("{subject} sleeps.", "object")
 
 
 def test_a_predicate_without_templates_gets_a_plain_sentence():
     relation = default_relation("wife_of", "wife of")
     values = {"subject": "Netherlands", "object": "Rome"}
     assert [fill_template(text, values) for text in relation.templates] == ["The Netherlands is a wife of Rome."]
-    assert relation.predicate == "wife_of"
+    assert relation.predicates == ("wife_of",)
 
 
 def schema(folder, text):
@@ -93,10 +118,10 @@ def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
         [
             ("relations: [", "is not valid YAML"),
             (b"relations: {caf\xe9: 1}", "is not UTF-8"),
-            ("", "templates must be given under 'relations' and 'hierarchies'"),
-            ("- a\n- b\n", "templates must be given under 'relations' and 'hierarchies'"),
+            ("", "a schema must be a mapping with 'relations' or 'hierarchies'"),
+            ("- a\n- b\n", "a schema must be a mapping with 'relations' or 'hierarchies'"),
             ("relation: {}", "there is no key 'relation'; did you mean 'relations'?"),
-            ("relations: [a, b]", "'relations' must map names to templates, got a list"),
+            ("relations: [a, b]", "'relations' must be a mapping of names, got a list"),
             ("relations: {capital: }", "relation 'capital' has no templates"),
             ("relations: {capital: {templates: []}}", "relation 'capital' has no templates"),
             ("relations: {capital: {templates: '{subject} is {object}'}}", "'templates' is a list of sentences"),
@@ -110,16 +135,19 @@ def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
             (relation(templates=["{subject} is."]), "'{subject} is.' must name {object} exactly once"),
             (relation(templates=["It is {object}."]), "must name {subject} exactly once"),
             (relation(templates=["{subject} {object} {object}."]), "must name {object} exactly once"),
-            (relation(ask="start"), "must name {start} exactly once"),
+            (relation(ask="start"), "'ask' is 'start', but no template names {start}"),
             (relation(ask="subject", templates=["{subject} is."]), "must name {object} exactly once"),
-            (relation(templates=["{subject} is {object} [MASK]."]), "has a slot; write {object} there"),
+            (
+                relation(templates=["{subject} is {object} [MASK]."]),
+                "has a slot; write the asked placeholder, as in {object}",
+            ),
             (relation(templates=["{subject} is {object}, {see below}}."]), "is not a placeholder"),
             (relation(templates=["{subject} is {object} {."]), "has a '{' outside of any placeholder"),
             (hierarchy(forms="a"), "hierarchy 'kinds': there is no key 'forms'; did you mean 'form'?"),
             (hierarchy(form="teh"), "'form' is 'teh'; did you mean 'the'?"),
             (hierarchy(templates=["Among {members}, no {category}."]), "has 0 slots; write [MASK] exactly once"),
             (hierarchy(templates=["{members} {category} [MASK] [MASK]"]), "has 2 slots; write [MASK] exactly once"),
-            (hierarchy(templates=["Among {members} is [MASK]."]), "must name {category} exactly once"),
+            (hierarchy(templates=["Among {members} is [MASK]."]), "must name {category} or {aspect}"),
             (hierarchy(templates=["Among {category} is [MASK]."]), "must name {members} exactly once"),
             (hierarchy(templates=["{the members} {category} [MASK]."]), "must write {members} plainly"),
             (
@@ -133,9 +161,9 @@ def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
 def test_a_schema_is_read_with_its_defaults(tmp_path):
     found = read_schema(schema(tmp_path, relation() + "\n" + hierarchy(predicate="is-a", form="a")))
     capital, kinds = found.relations["capital"], found.hierarchies["kinds"]
-    assert (capital.predicate, capital.ask, capital.about) == ("capital", "object", "capital")
+    assert (capital.predicates, capital.asks, capital.about) == (("capital",), ("object",), "capital")
     assert (capital.checking, capital.completion, capital.transitive) == (True, True, False)
-    assert (kinds.predicate, kinds.form) == ("is-a", "a")
+    assert (kinds.predicates, kinds.form) == (("is-a",), "a")
     with pytest.raises(InputError, match="there is no file"):
         read_schema(tmp_path / "absent.yaml")
 

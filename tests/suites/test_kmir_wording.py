@@ -14,10 +14,10 @@ from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
-from merkhet.questions.schema import read_benchmark_schema
+from merkhet.questions.schema import read_schema
 
 FOLDER = Path(merkhet.__file__).parent / "suites/kmir"
-SCHEMA = read_benchmark_schema(FOLDER / "schema.yaml")
+SCHEMA = read_schema(FOLDER / "schema.yaml")
 PACKS = tuple(name for name in embedded_packs() if name not in ("names-zh", "ontology"))
 WORDED = {predicate: relation for relation in SCHEMA.relations.values() for predicate in relation.predicates}
 ORDERS = (

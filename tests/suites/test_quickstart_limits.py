@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from merkhet.core.errors import InputError
 from merkhet.engine.study import Study, make_study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.suites.quickstart import suite as quickstart
-from merkhet.suites.quickstart.questions.named_facts import MakerOptions
+from merkhet.suites.quickstart.options import read_options
 
 PACKS = ["elements", "countries", "offices", "taxonomy"]
 
@@ -25,12 +26,12 @@ def whole() -> KnowledgeBase:
     return KnowledgeBase.load(PACKS)
 
 
-def test_questions_are_those_of_all_facts(whole: KnowledgeBase) -> None:
+def test_questions_are_those_of_all_facts() -> None:
     different = []
     for limit, tasks, seed in ((1, ["completion"], 0), (10, [], 0), (14, ["checking"], 3)):
         study = limited_study(limit, tasks, seed)
-        schema = quickstart._schema(study, Path())
-        every = quickstart._make(study, whole, schema, MakerOptions("quickstart", limit, 10, seed))
+        options = read_options(study)
+        every = quickstart._make(study, Path(), options, quickstart._schema(options, Path()))
         made = quickstart.build(study, Path())
         if not made.questions.equals(every.questions) or made.facts.num_rows > every.facts.num_rows:
             different.append((limit, tasks, seed))
@@ -43,11 +44,23 @@ def test_ten_questions_leave_most_facts_unread(whole: KnowledgeBase) -> None:
     assert made.facts.num_rows < whole.facts().num_rows / 4
 
 
-def test_a_turn_that_made_no_question_is_noticed(whole: KnowledgeBase) -> None:
+def test_a_turn_that_made_no_question_is_noticed() -> None:
     """A relation without a question passes its turn to one that was not read: all facts are needed then."""
     study = limited_study(10, ["completion"], 0)
-    schema = quickstart._schema(study, Path())
+    schema = quickstart._limit_relations(study, quickstart._schema(read_options(study), Path()))
     made = quickstart.build(study, Path())
-    assert quickstart._covers(made, schema, 10)
+    assert quickstart._covers(made, schema, study)
     first = made.questions.filter([not row.startswith("symbol/") for row in made.questions["template"].to_pylist()])
-    assert not quickstart._covers(type(made)(first, facts=made.facts), schema, 10)
+    assert not quickstart._covers(type(made)(first, facts=made.facts), schema, study)
+
+
+def test_options_are_checked() -> None:
+    for options, said in (
+        ({"choices": 1}, "choices must be an integer ≥ 2, got 1 (options.choices)"),
+        ({"choices": "x"}, "choices must be an integer ≥ 2, got 'x' (options.choices)"),
+        ({"templates": 3}, "templates must be a path, got 3 (options.templates)"),
+    ):
+        study = make_study({"suite": "quickstart", "knowledge": PACKS, "options": options}, "a test")
+        with pytest.raises(InputError) as refused:
+            quickstart.build(study, Path())
+        assert str(refused.value) == said

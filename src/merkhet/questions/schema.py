@@ -1,4 +1,4 @@
-"""Benchmark schemas: domains, relations with paraphrased templates, hierarchies, comparisons, frames.
+"""Schemas of questions: domains, relations with paraphrased templates, hierarchies, comparisons, frames.
 
 Placeholders are those of :mod:`merkhet.questions.templates`: a statement names ``{subject}`` and ``{object}`` exactly
 once each, and may add ``{start}`` or ``{end}``; a form may precede the name, as in ``{a object}``, ``{the subject}``,
@@ -16,22 +16,24 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_yaml
-from merkhet.questions.english import FORMS
-from merkhet.questions.templates import PLACEHOLDERS, check_placeholders, refuse_unknown_keys
+from merkhet.questions.english import FORMS, default_template
+from merkhet.questions.templates import PLACEHOLDERS, check_placeholders, placeholder_names, refuse_unknown_keys
 
+_SECTIONS = ("domains", "relations", "hierarchies", "comparisons", "frames")
 KNOWLEDGE_TYPES = ("domain-specific", "general", "commonsense")
 _RELATION_KEYS = (
     *("about", "domain", "predicate", "subject", "object", "ask", "templates", "scopes", "checking", "completion"),
-    *("transitive", "kinship", "shorten", "wrong", "closed", "present"),
+    *("transitive", "kinship", "shorten", "wrong", "contrast", "closed", "present"),
 )
 _HIERARCHY_KEYS = ("about", "domain", "predicate", "aspect", "form", "templates")
 _COMPARISON_KEYS = ("about", "domain", "predicate", "form", "apart", "most", "least")
 _FRAMES: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "checking": (("statement",), True),
     "choices": (("choices", "statement"), False),
-    "distinction": (("members", "aspect"), True),
+    "distinction": (("members", "aspect", "category"), True),
 }
-"""Placeholders that each kind of frame must name, and whether it contains the slot itself."""
+"""Placeholders of each kind of frame, and whether it contains the slot itself."""
+_OPTIONAL_PLACEHOLDERS = {"aspect", "category"}
 
 
 @dataclass(frozen=True)
@@ -68,13 +70,16 @@ class Relation:
     wrong: str | None = None
     """Preferred distractors: ``near`` from the fact's domain, ``far`` from others (in incomplete knowledge, a near name
     may be right after all)."""
+    contrast: str | None = None
+    """Field that distractors share with the right answer if possible: other holders of the same office."""
     closed: bool = False
     """Offer choices in all reasoning questions, because the knowledge may be incomplete."""
     present: bool = False
     """The templates are in the present tense; facts that have ended are not asked about."""
-    checking: bool = True
     completion: bool = True
     """Whether completion questions are made; not of a relation that is only inferred."""
+    checking: bool = True
+    """Whether checking questions are made; by default if completion questions are."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Hierarchy:
 
     name: str
     predicates: tuple[str, ...]
-    aspect: str
+    aspect: str = ""
     about: str = ""
     domain: str | None = None
     form: str = ""
@@ -105,14 +110,22 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class BenchmarkSchema:
-    """Everything that turns a knowledge base into a benchmark."""
+class Schema:
+    """Everything that turns a knowledge base into questions."""
 
     domains: Mapping[str, str]
     relations: Mapping[str, Relation]
     hierarchies: Mapping[str, Hierarchy] = field(default_factory=dict)
     comparisons: Mapping[str, Comparison] = field(default_factory=dict)
     frames: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    verdicts: tuple[str, str] = ("yes", "no")
+    """Answers to a true and to a false statement."""
+
+    def predicates(self) -> set[str]:
+        """Return the predicates that questions are made from, or that decide what is right."""
+        sections: Sequence[Mapping[str, Any]] = (self.comparisons, self.hierarchies, self.relations)
+        used = {predicate for section in sections for entry in section.values() for predicate in entry.predicates}
+        return used | {relation.kinship for relation in self.relations.values() if relation.kinship}
 
     def names(self) -> dict[str, str]:
         """Return the names of relations, hierarchies and comparisons in sentences."""
@@ -120,32 +133,42 @@ class BenchmarkSchema:
         return {name: entry.about for section in sections for name, entry in section.items()}
 
 
-def read_benchmark_schema(path: Path) -> BenchmarkSchema:
+def default_relation(predicate: str, label: str) -> Relation:
+    """Return a relation for a predicate without templates, worded by its label."""
+    return Relation(predicate, (predicate,), (default_template(label),), about=label)
+
+
+def read_schema(path: Path) -> Schema:
     """Read the schema of a YAML file; refuse unknown keys, placeholders, forms and domains, and missing slots."""
     content = read_yaml(path, "a schema with templates")
     if not isinstance(content, dict):
-        raise InputError(f"{path}: a schema must be a mapping with 'relations'")
-    refuse_unknown_keys(content, ("domains", "relations", "hierarchies", "comparisons", "frames"), str(path))
-    for key, section in content.items():
-        if section is not None and not isinstance(section, dict):
+        raise InputError(f"{path}: a schema must be a mapping with 'relations' or 'hierarchies'")
+    refuse_unknown_keys(content, (*_SECTIONS, "verdicts"), str(path))
+    sections: dict[str, dict[str, Any]] = {}
+    for key in _SECTIONS:
+        section = content.get(key) or {}
+        if not isinstance(section, dict):
             raise InputError(f"{path}: {key!r} must be a mapping of names, got a {type(section).__name__}")
-    domains = {str(name): str(kind) for name, kind in (content.get("domains") or {}).items()}
+        sections[key] = {str(name): body for name, body in section.items()}
+    domains = {name: str(kind) for name, kind in sections["domains"].items()}
     for name, kind in domains.items():
         if kind not in KNOWLEDGE_TYPES:
             raise InputError(
                 f"{path}, domain {name!r}: unknown knowledge type {kind!r}; {did_you_mean(kind, KNOWLEDGE_TYPES)}"
             )
+    verdicts = content.get("verdicts", ["yes", "no"])
+    if not isinstance(verdicts, list) or len(verdicts) != 2 or not all(isinstance(word, str) for word in verdicts):
+        raise InputError(f'{path}: \'verdicts\' must be two words such as ["true", "false"], got {verdicts!r}')
     reader = _Reader(path, domains)
-    frames = {
-        str(kind): reader.frame(str(kind), templates) for kind, templates in (content.get("frames") or {}).items()
-    }
-    relations = {str(n): reader.relation(str(n), body) for n, body in (content.get("relations") or {}).items()}
-    hierarchies = {
-        str(n): reader.hierarchy(str(n), body, "distinction" in frames)
-        for n, body in (content.get("hierarchies") or {}).items()
-    }
-    comparisons = {str(n): reader.comparison(str(n), body) for n, body in (content.get("comparisons") or {}).items()}
-    return BenchmarkSchema(domains, relations, hierarchies, comparisons, frames)
+    frames = {kind: reader.frame(kind, templates) for kind, templates in sections["frames"].items()}
+    return Schema(
+        domains,
+        {name: reader.relation(name, body) for name, body in sections["relations"].items()},
+        {name: reader.hierarchy(name, body, frames) for name, body in sections["hierarchies"].items()},
+        {name: reader.comparison(name, body) for name, body in sections["comparisons"].items()},
+        frames,
+        (verdicts[0], verdicts[1]),
+    )
 
 
 @dataclass(frozen=True)
@@ -159,12 +182,17 @@ class _Reader:
         asks = _names(body.get("ask", "object"), "ask", where)
         for ask in asks:
             if ask not in PLACEHOLDERS:
-                raise InputError(f"{where}: 'ask' names {ask!r}; {did_you_mean(ask, PLACEHOLDERS)}")
-        if body.get("shorten") not in (None, "subject", "object"):
-            raise InputError(f"{where}: 'shorten' must be subject or object, got {body['shorten']!r}")
+                raise InputError(f"{where}: 'ask' is {ask!r}; {did_you_mean(ask, PLACEHOLDERS)}")
+        for key in ("shorten", "contrast"):
+            if body.get(key) not in (None, "subject", "object"):
+                hint = did_you_mean(str(body[key]), ("subject", "object"))
+                raise InputError(f"{where}: {key!r} is {body[key]!r}; {hint}")
         if body.get("wrong") not in (None, "near", "far"):
             raise InputError(f"{where}: 'wrong' must be near or far, got {body['wrong']!r}")
         templates = _statements(body.get("templates"), where)
+        for ask in asks:
+            if not any(ask in placeholder_names(template) for template in templates):
+                raise InputError(f"{where}: 'ask' is {ask!r}, but no template names {{{ask}}}")
         scopes = []
         scope_list = body.get("scopes") or []
         if not isinstance(scope_list, list):
@@ -187,26 +215,30 @@ class _Reader:
             kinship=body.get("kinship"),
             shorten=body.get("shorten"),
             wrong=body.get("wrong"),
+            contrast=body.get("contrast"),
             closed=bool(body.get("closed")),
             present=bool(body.get("present")),
-            checking=bool(body.get("checking", True)),
+            checking=bool(body.get("checking", body.get("completion", True))),
             completion=bool(body.get("completion", True)),
         )
 
-    def hierarchy(self, name: str, body: Any, has_frames: bool) -> Hierarchy:
+    def hierarchy(self, name: str, body: Any, frames: Mapping[str, tuple[str, ...]]) -> Hierarchy:
         where = f"{self.path}, hierarchy {name!r}"
         body = self._body(body, _HIERARCHY_KEYS, where)
-        if not body.get("aspect"):
-            raise InputError(f"{where} has no 'aspect'; say what its categories are of, as in 'chemical category'")
         templates: tuple[str, ...] = ()
         if body.get("templates"):
             templates = _framed(body["templates"], *_FRAMES["distinction"], where)
-        elif not has_frames:
+            for template in templates:
+                if not _OPTIONAL_PLACEHOLDERS & set(placeholder_names(template)):
+                    raise InputError(f"{where}: {template!r} must name {{category}} or {{aspect}}")
+        elif "distinction" not in frames:
             raise InputError(f"{where} has no templates; write some, or write frames for 'distinction'")
+        if not body.get("aspect") and any("{aspect}" in text for text in templates or frames["distinction"]):
+            raise InputError(f"{where} has no 'aspect'; say what its categories are of, as in 'chemical category'")
         return Hierarchy(
             name=name,
             predicates=_names(body.get("predicate", name), "predicate", where),
-            aspect=str(body["aspect"]),
+            aspect=str(body.get("aspect") or ""),
             about=str(body.get("about", name)),
             domain=body.get("domain"),
             form=_form(body, where),
@@ -268,7 +300,11 @@ def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: st
     """Check sentences around a list or a statement: their placeholders and their slot."""
     templates = _texts(value, where)
     for template in templates:
-        check_placeholders(template, placeholders, set(placeholders) - {"aspect"}, where)
+        required = set(placeholders) - _OPTIONAL_PLACEHOLDERS
+        check_placeholders(template, placeholders, required, where)
+        for name in sorted({*required, "aspect"}):
+            if name in placeholder_names(template) and f"{{{name}}}" not in template:
+                raise InputError(f"{where}: {template!r} must write {{{name}}} plainly, without an article before it")
         if template.count(SLOT) != int(has_slot):
             how = "exactly once" if has_slot else "nowhere: the statement brings it"
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")
@@ -291,7 +327,7 @@ def _names(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 
 def _form(body: Mapping[str, Any], where: str) -> str:
-    form = body.get("form") or ""
+    form = body.get("form", "")
     if not isinstance(form, str) or form not in FORMS:
         raise InputError(f"{where}: 'form' is {form!r}; {did_you_mean(str(form), [name for name in FORMS if name])}")
-    return str(form)
+    return form

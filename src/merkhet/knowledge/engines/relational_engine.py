@@ -92,20 +92,27 @@ class Tables(ABC):
         return int(self.rows(f"select count(*) from {source}")[0][0])
 
 
-def make_transitive_closure(tables: Tables, edges: str, table: str) -> None:
+def make_transitive_closure(tables: Tables, edges: str, table: str, key: str | None = None) -> None:
     """Make a table (low, high) of the transitive closure; a node of a cycle reaches itself.
 
-    ``edges`` is a query with the columns low and high.
+    ``edges`` is a query with the columns low and high. With ``key``, a further column, edges with different keys
+    belong to different graphs.
     """
-    tables.make(f"{table}_edges", f"select distinct low, high from ({edges}) e")
-    tables.make(table, f"select low, high from {table}_edges")
-    tables.make(f"{table}_new", f"select low, high from {table}_edges")
+    columns = "low, high" if key is None else f"{key}, low, high"
+
+    def same_graph(one: str, other: str) -> str:
+        return "" if key is None else f" and {one}.{key} = {other}.{key}"
+
+    tables.make(f"{table}_edges", f"select distinct {columns} from ({edges}) e")
+    tables.make(table, f"select {columns} from {table}_edges")
+    tables.make(f"{table}_new", f"select {columns} from {table}_edges")
     while tables.count(f"{table}_new"):
         tables.make(
             f"{table}_new",
-            f"""select distinct n.low, e.high from {table}_new n join {table}_edges e on e.low = n.high
-            anti join {table} k on k.low = n.low and k.high = e.high""",
+            f"""select distinct {"" if key is None else f"n.{key}, "}n.low, e.high from {table}_new n
+            join {table}_edges e on e.low = n.high{same_graph("e", "n")}
+            anti join {table} k on k.low = n.low and k.high = e.high{same_graph("k", "n")}""",
         )
-        tables.add(table, f"select low, high from {table}_new")
+        tables.add(table, f"select {columns} from {table}_new")
     for name in ("edges", "new"):
         tables.drop(f"{table}_{name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from merkhet.core import SLOT
 from merkhet.questions.templates import PLACEHOLDER, placeholder_names
@@ -27,42 +27,39 @@ def field_column(field: str, form: str = "") -> str:
     return f"{name}_{form}" if form and field in ("subject", "object") else name
 
 
-def sentence_sql(template: str, asked: str | None = None, names: dict[str, str] | None = None) -> str:
-    """Return SQL for the sentence of a template, capitalized.
+def template_sql(template: str, column: Callable[[str, str], str]) -> str:
+    """Return SQL for a sentence, capitalized.
 
     Args:
         template: The template.
-        asked: Placeholder that becomes the slot.
-        names: Other columns (without forms) for some placeholders.
+        column: Returns SQL for a placeholder, from its form and its name.
     """
     parts: list[str] = []
     last = 0
     for match in PLACEHOLDER.finditer(template):
         if match.start() > last:
             parts.append(sql_literal(template[last : match.start()]))
-        form, field = match[1] or "", match[2]
-        if field == asked:
-            parts.append(sql_literal(SLOT))
-        else:
-            base = (names or {}).get(field)
-            parts.append(field_column(field, form) if base is None else (f"{base}_{form}" if form else base))
+        parts.append(column(match[1] or "", match[2]))
         last = match.end()
     if last < len(template):
         parts.append(sql_literal(template[last:]))
     first = template[:1]
     if first != "{" and first == first.upper():
         return f"concat({', '.join(parts)})"
-    return f"capital({' || '.join(parts)})" if len(parts) > 1 else f"capital({parts[0]})"
+    return f"capital({' || '.join(parts)})"
 
 
-def answer_sql(template: str, asked: str, name: str | None = None) -> str:
+def sentence_sql(template: str, asked: str | None = None) -> str:
+    """Return SQL for the sentence of a fact; the asked placeholder becomes the slot."""
+    slot = sql_literal(SLOT)
+    return template_sql(template, lambda form, field: slot if field == asked else field_column(field, form))
+
+
+def answer_sql(template: str, asked: str) -> str:
     """Return SQL for a name as it fills the slot: in its form, capitalized at the start of the sentence."""
-    for match in PLACEHOLDER.finditer(template):
-        if match[2] == asked:
-            form = match[1] or ""
-            answer = field_column(asked, form) if name is None else (f"{name}_{form}" if form else name)
-            return f"capital({answer})" if match.start() == 0 else answer
-    raise ValueError(f"{template!r} has no placeholder {{{asked}}}")
+    form, begins = slot_form(template, asked)
+    answer = field_column(asked, form)
+    return f"capital({answer})" if begins else answer
 
 
 def slot_form(template: str, asked: str) -> tuple[str, bool]:
@@ -78,12 +75,15 @@ def placeholder_forms(templates: Iterable[str]) -> set[tuple[str, str]]:
     return {(match[2], match[1]) for template in templates for match in PLACEHOLDER.finditer(template) if match[1]}
 
 
-def context_sql(template: str, asked: str) -> str:
-    """Return SQL for all fields of a sentence but the asked one; facts with the same context share their answers."""
-    columns = [
-        FIELD_COLUMNS[field] for field in FIELD_COLUMNS if field in placeholder_names(template) and field != asked
-    ]
-    return f"concat_ws(chr(31), {', '.join(columns)})"
+def context_fields(templates: Iterable[str], asked: str) -> list[str]:
+    """Return the fields that all templates name, without the asked one."""
+    named = [placeholder_names(template) for template in templates]
+    return [field for field in FIELD_COLUMNS if field != asked and all(field in names for names in named)]
+
+
+def context_sql(templates: Iterable[str], asked: str) -> str:
+    """Return SQL for the fields that all templates name but the asked one; facts with one context share answers."""
+    return f"concat_ws(chr(31), {', '.join(FIELD_COLUMNS[field] for field in context_fields(templates, asked))})"
 
 
 def usable_sql(template: str) -> str:
@@ -95,3 +95,35 @@ def usable_sql(template: str) -> str:
 def enumeration_sql(items: Sequence[str], word: str = "and") -> str:
     """Return SQL for an enumeration in a sentence: A, B, C, and D."""
     return " || ', ' || ".join(items[:-1]) + f" || ', {word} ' || {items[-1]}"
+
+
+def case_sql(branches: Iterable[tuple[str, str]], default: str = "null") -> str:
+    """Return SQL for the expression of the first condition that holds, from (condition, expression) pairs."""
+    cases = " ".join(f"when {condition} then {expression}" for condition, expression in branches)
+    return f"case {cases} else {default} end" if cases else default
+
+
+def usable_templates_sql(relations: Mapping[int, Iterable[tuple[int, str]]]) -> str:
+    """Return SQL for the list of numbers of the templates that can word a fact, from templates by relation number."""
+    return case_sql(
+        (
+            f"rel = {rel}",
+            "list_filter(["
+            + ", ".join(f"case when {usable_sql(template)} then {number} end" for number, template in templates)
+            + "], lambda x: x is not null)",
+        )
+        for rel, templates in relations.items()
+    )
+
+
+def any_usable_sql(relations: Mapping[int, Iterable[tuple[int, str]]]) -> str:
+    """Return an SQL condition for the facts that some template can word, from templates by relation number."""
+    always, sometimes = [], []
+    for rel, templates in relations.items():
+        conditions = sorted({usable_sql(template) for _, template in templates})
+        if "true" in conditions:
+            always.append(str(rel))
+        else:
+            sometimes.append(f"rel = {rel} and ({' or '.join(conditions)})")
+    in_list = f"rel in ({', '.join(always)})" if always else "false"
+    return f"({' or '.join([in_list, *sometimes])})"

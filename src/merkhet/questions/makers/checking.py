@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from merkhet.core import SLOT
-from merkhet.questions.makers._template_sql import sentence_sql, sql_literal, usable_sql
+from merkhet.questions.english import capitalize
+from merkhet.questions.makers._template_sql import sentence_sql, sql_literal, usable_templates_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
+from merkhet.questions.schema import Relation
 
 _OVERSAMPLING = 1.3
 """Oversampling factor: some facts cannot be corrupted."""
@@ -18,12 +22,24 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
     Returns:
         Remarks on facts that could not be checked.
     """
-    relations = [relation for relation in builder.used_relations if relation.checking and relation.completion]
+    relations = {
+        builder.relation_numbers[relation.name]: relation for relation in builder.used_relations if relation.checking
+    }
     frames = builder.schema.frames.get("checking", ())
     if not relations or not frames:
         return []
-    numbers = ", ".join(str(builder.relation_numbers[relation.name]) for relation in relations)
-    check_count = builder.options.checks
+    numbers = ", ".join(map(str, relations))
+    check_count, balanced = builder.options.checks, ""
+    sample, first_truth, order, extra_true = int(check_count * _OVERSAMPLING) + 1, "1", "turn", 0
+    if builder.options.limit is not None:
+        # A small sample covers more relations if every second relation begins with a false statement.
+        check_count = builder.options.limit
+        sample, extra_true = 2 * (check_count + len(relations)), check_count % 2
+        first_truth = f"list_position([{numbers}], rel)"
+        order = f"2 * k - case when truth = ({first_truth} % 2 = 1) then 1 else 0 end, rel"
+        # Every relation has as many true as false statements.
+        balanced = """qualify k <= least(count(*) filter (truth) over (partition by rel),
+            count(*) filter (not truth) over (partition by rel))"""
     builder.create_table(
         "to_check",
         f"""with facts_to_check as (
@@ -34,82 +50,72 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
         ) select *, case when numeric or {builder.draw_sql("'corrupt'", "fact_id")} % 2 = 0 then 'object'
                     else 'subject' end as ask from facts_to_check
         order by turn, {builder.draw_sql("'check'", "fact_id")}, fact_id, rel
-        limit {int(check_count * _OVERSAMPLING) + 1}""",
+        limit {sample}""",
     )
     builder.create_table(
         "to_corrupt",
-        "select fact_id as id, rel, ask, case when ask = 'object' then s else o end as said, domain from to_check",
+        f"""select fact_id as id, rel, ask, domain,
+            case when ask = 'object' then {builder.said_sql("object")} else {builder.said_sql("subject")} end as said
+        from to_check""",
     )
     builder.draw_distractors("to_corrupt", "corruptions", 1, "corruption")
-    templates = "\n".join(
-        f"when {builder.relation_numbers[relation.name]} then list_filter(["
-        f"{', '.join(_usable_numbers(relation.templates))}], lambda x: x is not null)"
-        for relation in relations
-    )
+    fitting = usable_templates_sql({rel: enumerate(relation.templates) for rel, relation in relations.items()})
     builder.create_table(
         "judged_plain",
         f"""with paired as (
-            select t.*, w.name as wrong,
-                row_number() over (partition by rel order by turn) % 2 = 1 as truth,
-                case rel {templates} end as fitting
+            select t.*, w.name as wrong, row_number() over (partition by rel order by turn) as nth, {fitting} as fitting
             from to_check t join corruptions w on w.id = t.fact_id
+        ), judged_facts as (
+            select *, (nth + {first_truth}) % 2 = 0 as truth from paired
         ), said as (
             select * exclude (s, o),
                 case when not truth and ask = 'subject' then wrong else s end as s,
                 case when not truth and ask = 'object' then wrong else o end as o
-            from paired
+            from judged_facts
         ), distinct_ones as (
             select * from said qualify row_number() over (partition by rel, s, o order by turn, fact_id) = 1
+        ), numbered as (
+            select *, row_number() over (partition by rel, truth order by nth, fact_id) as k from distinct_ones
+            where array_length(fitting) > 0 {balanced}
         ), ranked as (
-            select *, row_number() over (partition by truth order by turn, md5(fact_id), rel, s, o) as place
-            from distinct_ones where array_length(fitting) > 0
+            select *, row_number() over (partition by truth order by {order}, md5(fact_id), rel, s, o) as place
+            from numbered
         ), sizes as (select least(min(n), {check_count} // 2) as size from (
             select count(*) as n from ranked group by truth having count(*) > 0) counts having count(*) = 2)
         select rel, fact_id, truth, "start", "end", domain, split, turn, s, o,
             fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
-        from ranked, sizes where place <= size""",
+        from ranked, sizes
+        where place <= size + case when truth and size = {check_count} // 2 then {extra_true} else 0 end""",
     )
     builder.add_forms("judged_plain", "judged")
-    used = {row[0] for row in builder.rows("select distinct rel from judged")}
-    for relation in relations:
-        if builder.relation_numbers[relation.name] not in used:
-            continue
-        for number, template in enumerate(relation.templates):
-            _insert(
-                builder,
-                f"rel = {builder.relation_numbers[relation.name]} and number = {number}",
-                relation.name,
-                number,
-                template,
-            )
+    _add_questions(builder, relations)
     return _remarks(builder)
 
 
-def _usable_numbers(templates: tuple[str, ...]) -> list[str]:
-    return [f"case when {usable_sql(template)} then {number} end" for number, template in enumerate(templates)]
-
-
-def _insert(builder: QuestionBuilder, condition: str, relation: str, number: int, template: str) -> None:
-    statement = sentence_sql(template)
+def _add_questions(builder: QuestionBuilder, relations: Mapping[int, Relation]) -> None:
+    used = builder.rows("select distinct rel, number from judged order by rel, number")
+    templates = {(rel, number): relations[rel].templates[number] for rel, number in used}
     draw = builder.draw_sql("'frame'", "fact_id")
-    frames = builder.schema.frames["checking"]
     prompts, right, choices = [], [], []
-    for frame in frames:
+    for frame in builder.schema.frames["checking"]:
         head, _, tail = frame.partition("{statement}")
-        prompts.append(f"concat({sql_literal(head)}, {statement}, {sql_literal(tail)})")
-        yes, no = ("Yes", "No") if _begins_sentence(frame) else ("yes", "no")
+        prompts.append(f"concat({sql_literal(head)}, sentence, {sql_literal(tail)})")
+        yes, no = (capitalize(word) if _begins_sentence(frame) else word for word in builder.schema.verdicts)
         right.append(f"case when truth then {sql_literal(yes)} else {sql_literal(no)} end")
         choices.append(f"[{sql_literal(yes)}, {sql_literal(no)}]")
     answer = pick_sql(right, draw)
-    builder.add_questions(
-        f"judged where {condition}",
+    builder.add_sentences(
+        "judged",
+        [
+            (f"rel = {rel} and number = {number}", sentence_sql(template), f"{relations[rel].name}/{number + 1}")
+            for (rel, number), template in templates.items()
+        ],
         task="'checking'",
         prompt=pick_sql(prompts, draw),
         answers=f"[{answer}]",
         target=answer,
         choices=pick_sql(choices, draw),
         facts="[fact_id]",
-        template=sql_literal(f"{relation}/{number + 1}"),
         entities="[s, o]",
     )
 

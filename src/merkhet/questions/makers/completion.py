@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from merkhet.core.schemas import candidate_set_id
 from merkhet.questions.makers._template_sql import (
     answer_sql,
+    any_usable_sql,
+    case_sql,
     context_sql,
     field_column,
     sentence_sql,
     slot_form,
     sql_literal,
     usable_sql,
+    usable_templates_sql,
 )
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Relation
-from merkhet.questions.templates import placeholder_names
+from merkhet.questions.templates import PLACEHOLDERS, placeholder_names
 
 _KINDS = {"subject": "s_kind", "object": "o_kind"}
 
@@ -42,7 +46,7 @@ class Ambiguity:
 
 
 def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
-    """Make completion questions of all relations.
+    """Make completion questions of all relations, with choices if the options say so.
 
     A sentence has several answers if several stated facts share everything but the asked field. Then the relation's
     scope phrases are tried, which narrow the answer to one kind of entity; otherwise the question is dropped.
@@ -51,12 +55,136 @@ def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
     Returns:
         The ambiguity of each template.
     """
+    if builder.options.choices is not None:
+        _complete_with_choices(builder, builder.options.choices)
+        return []
     ambiguities: list[Ambiguity] = []
     for relation in builder.used_relations:
         if relation.completion:
             for ask in relation.asks:
                 ambiguities += _complete_field(builder, relation, ask)
     return ambiguities
+
+
+def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
+    """Ask each fact once, among distractors; facts with several right answers offer one of them."""
+    slots = {
+        (builder.relation_numbers[relation.name], ask, number): (relation, template, *slot_form(template, ask))
+        for relation in builder.used_relations
+        if relation.completion
+        for ask in relation.asks
+        for number, template in enumerate(relation.templates)
+        if ask in placeholder_names(template)
+    }
+    if not slots:
+        return
+    _sample_facts(builder, {key: template for key, (_, template, _, _) in slots.items()})
+    builder.draw_distractors("to_complete", "wrong_names", choice_count - 1, "choices", tries=8 * choice_count)
+    _create_offers(builder, {key: (form, begins) for key, (_, _, form, begins) in slots.items()})
+    builder.slots.update((relation.name, key[1], form, begins) for key, (relation, _, form, begins) in slots.items())
+    used = {tuple(row) for row in builder.rows("select distinct rel, ask, number from completed")}
+    builder.add_sentences(
+        "completed",
+        [
+            (_slot_condition(key), sentence_sql(template, key[1]), f"{relation.name}/{key[2] + 1}")
+            for key, (relation, template, _, _) in slots.items()
+            if key in used
+        ],
+        task="'completion'",
+        prompt="sentence",
+        answers="list_prepend(target, list_filter(answers, lambda x: x != target))",
+        target="target",
+        choices="choices",
+        facts="[fact_id]",
+        entities="string_split(said, chr(31))",
+    )
+
+
+_Slot = tuple[int, str, int]
+"""Number of a relation, asked field, number of a template."""
+
+
+def _slot_condition(slot: _Slot) -> str:
+    return f"rel = {slot[0]} and ask = '{slot[1]}' and number = {slot[2]}"
+
+
+def _sample_facts(builder: QuestionBuilder, templates: Mapping[_Slot, str]) -> None:
+    """Create the table of the facts to ask about, in turn from each relation, with a template each.
+
+    More are drawn than are asked, since some have no distractors.
+    """
+    branches, fitting = [], []
+    for ask in PLACEHOLDERS:
+        by_relation: dict[int, list[tuple[int, str]]] = {}
+        for (rel, asked, number), template in templates.items():
+            if asked == ask:
+                by_relation.setdefault(rel, []).append((number, template))
+        if by_relation:
+            branches.append(
+                f"""select *, '{ask}' as ask, {builder.said_sql(ask)} as said, {field_column(ask)} as name from worded
+                where stated and asked and {any_usable_sql(by_relation)} and {field_column(ask)} is not null"""
+            )
+            fitting.append((f"ask = '{ask}'", usable_templates_sql(by_relation)))
+    limit = builder.options.limit
+    relations = {rel for rel, _, _ in templates}
+    draw = builder.draw_sql("'complete'", "fact_id", "ask")
+    relation_names = case_sql(
+        (f"rel = {rel}", sql_literal(name)) for name, rel in builder.relation_numbers.items() if rel in relations
+    )
+    builder.create_table(
+        "to_complete",
+        f"""with askable as (
+            select * from ({" union all ".join(branches)}) f
+            qualify row_number() over (partition by rel, ask, said, name order by fact_id) = 1
+        ), turns as (
+            select *, row_number() over (partition by rel order by {draw}, fact_id, ask) as turn from askable
+        ), sample as (
+            select *, {case_sql(fitting)} as fitting from turns
+            {"" if limit is None else f"order by turn, rel limit {2 * (limit + len(relations))}"}
+        )
+        select *, concat_ws(chr(31), fact_id, ask, {relation_names}) as id,
+            fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
+        from sample""",
+    )
+
+
+def _create_offers(builder: QuestionBuilder, slots: Mapping[_Slot, tuple[str, bool]]) -> None:
+    """Create the table of completions: facts with their choices and right answers, as they fill the slot."""
+    forms = case_sql((_slot_condition(slot), sql_literal(form)) for slot, (form, _) in slots.items())
+    begins = [_slot_condition(slot) for slot, (_, begins) in slots.items() if begins]
+    shown = case_sql(
+        ((f"form = '{form}'", f"f.shown_{form}") for form in sorted({form for form, _ in slots.values()} - {""})),
+        "n.name",
+    )
+    order = builder.draw_sql("'choice order'", "id", "name")
+    limit = builder.options.limit
+    builder.create_table(
+        "completed",
+        f"""with names_by_id as (
+            select id, name, true as wrong from wrong_names union all
+            select t.id, r.name, false as wrong from to_complete t
+            join truths r on r.rel = t.rel and r.ask = t.ask and r.said = t.said
+        ), slot_forms as (
+            select id, name as right_name, {forms} as form, {" or ".join(begins) or "false"} as begins from to_complete
+        ), formed_names as (
+            select n.id, n.name, n.wrong, n.name = s.right_name as is_target, s.begins, {shown} as formed
+            from names_by_id n join slot_forms s on s.id = n.id left join forms f on f.name = n.name
+        ), shown_names as (
+            select *, case when begins then capital(formed) else formed end as shown, {order} as place
+            from formed_names
+        ), offers as (
+            select id, min(shown) filter (is_target) as target,
+                list(distinct shown order by shown) filter (not wrong) as answers,
+                list(shown order by place, name) filter (wrong or is_target) as choices
+            from shown_names group by id
+            having bool_or(wrong) and count(distinct lower(shown)) = count(*)
+        ), turns as (
+            select t.* exclude (turn), o.target, o.answers, o.choices,
+                row_number() over (partition by rel order by turn) as turn
+            from to_complete t join offers o on o.id = t.id
+        )
+        select * from turns {"" if limit is None else f"order by turn, rel limit {limit}"}""",
+    )
 
 
 def _complete_field(builder: QuestionBuilder, relation: Relation, ask: str) -> list[Ambiguity]:
@@ -91,7 +219,7 @@ class _RightAnswers:
         relation, ask, builder = self.relation, self.ask, self.builder
         of_kind = f" and {_KINDS[ask]} = {sql_literal(kind)}" if kind is not None else ""
         number = builder.relation_numbers[relation.name]
-        query = f"""select {context_sql(template, ask)} as ctx,
+        query = f"""select {context_sql([template], ask)} as ctx,
             count(distinct {field_column(ask)}) filter (stated) as n,
             list(distinct {answer_sql(template, ask)} order by {answer_sql(template, ask)}) as answers,
             count(distinct fact_id) filter (stated) as facts
@@ -123,7 +251,7 @@ def _ask_with_scopes(
     """Ask ambiguous facts with scope phrases that make the answer unique; return how many facts were asked."""
     builder.create_table(
         "unclear",
-        f"""select w.fact_id from worded w join rights r on r.ctx = {context_sql(template, ask)}
+        f"""select w.fact_id from worded w join rights r on r.ctx = {context_sql([template], ask)}
         where w.rel = {builder.relation_numbers[relation.name]} and {usable_sql(template)} and r.n > 1 and w.stated""",
     )
     asked_count = 0
@@ -147,7 +275,7 @@ def _source(
     builder: QuestionBuilder, relation: Relation, template: str, ask: str, condition: str, rights: str = "rights"
 ) -> str:
     """Return SQL for the facts that a template asks about, with the right answers of each sentence."""
-    return f"""{builder.relation_rows(relation)} w join {rights} r on r.ctx = {context_sql(template, ask)}
+    return f"""{builder.relation_rows(relation)} w join {rights} r on r.ctx = {context_sql([template], ask)}
         where stated and asked and {usable_sql(template)} and {condition}"""
 
 
@@ -172,6 +300,7 @@ def register_candidate_set(builder: QuestionBuilder, relation: Relation, templat
     form, begins = slot_form(template, ask)
     key = (relation.name, ask, form, begins)
     ids = builder.sets_by_form
+    builder.slots.add(key)
     if key not in ids:
         answer = answer_sql(template, ask)
         table = builder.tables.arrow(

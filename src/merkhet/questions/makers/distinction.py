@@ -1,11 +1,19 @@
-"""Entity distinction: three members of a category and one odd one out, at a balanced position."""
+"""Entity distinction: three members of a category and one odd one out, at a balanced position.
+
+All hierarchies are processed together; the column ``h`` is the number of the hierarchy.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pyarrow as pa
+
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
-from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal
+from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal, template_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Hierarchy
+from merkhet.questions.templates import PLACEHOLDER
 
 _TRIES, _ROUNDS = 6, 8
 """Candidates for the odd one out per round, and the number of rounds."""
@@ -13,195 +21,287 @@ _TRIES, _ROUNDS = 6, 8
 
 def make_distinctions(builder: QuestionBuilder) -> list[str]:
     """Make distinction questions of all hierarchies; return remarks on what could not be made."""
+    hierarchies = list(builder.schema.hierarchies.values())
+    if not hierarchies:
+        return []
+    _create_members(builder, hierarchies)
+    categories = {
+        h: (count, example)
+        for h, count, example in builder.rows(
+            "select h, count(distinct category), min(category) from members group by h order by h"
+        )
+    }
+    several = [h for h, (count, _) in categories.items() if count > 1]
+    if several:
+        _create_trios(builder, {h: categories[h][0] for h in several})
+        _find_odd_ones(builder, several)
+        _add_questions(builder, hierarchies)
+        trio_counts, odd_counts = (_count_by_hierarchy(builder, table) for table in ("trios", "odd_ones"))
     remarks = []
-    for hierarchy in builder.schema.hierarchies.values():
-        remarks += _make_for_hierarchy(builder, hierarchy)
+    for h, (count, example) in categories.items():
+        name = hierarchies[h].name
+        if count < 2:
+            remarks.append(
+                f"the hierarchy {name!r} has one category only ({example}): nothing stands out, "
+                "so no distinction questions are made of it"
+            )
+        elif not trio_counts.get(h):
+            remarks.append(f"the hierarchy {name!r} has no category with three members: no distinction questions")
+        elif missing := trio_counts[h] - odd_counts.get(h, 0):
+            remarks.append(f"{name}: {missing:,} groups of three have nothing that clearly stands out; left out")
     return remarks
 
 
-def _make_for_hierarchy(builder: QuestionBuilder, hierarchy: Hierarchy) -> list[str]:
-    _create_members(builder, hierarchy)
-    [(facts, categories, example)] = builder.rows(
-        "select count(*), count(distinct category), min(category) from members"
-    )
-    if not facts:
-        return []
-    if categories < 2:
-        return [
-            f"the hierarchy {hierarchy.name!r} has one category only ({example}): nothing stands out, "
-            "so no distinction questions are made of it"
-        ]
-    _create_trios(builder)
-    _find_odd_ones(builder)
-    _insert(builder, hierarchy)
-    [(trio_count, odd_count)] = builder.rows("select (select count(*) from trios), (select count(*) from odd_ones)")
-    if not trio_count:
-        return [f"the hierarchy {hierarchy.name!r} has no category with three members: no distinction questions"]
-    if odd_count < trio_count:
-        return [
-            f"{hierarchy.name}: {trio_count - odd_count:,} groups of three have nothing that clearly stands out; "
-            "left out"
-        ]
-    return []
+def _count_by_hierarchy(builder: QuestionBuilder, table: str) -> dict[int, int]:
+    return dict(builder.rows(f"select h, count(*) from {table} group by h"))
 
 
-def _create_members(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
+def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> None:
     """Create the tables of members with their categories, and of all ancestors, stated or inferred."""
-    builder.create_named_facts(hierarchy.predicates, "categorized")
-    domain = "domain" if hierarchy.domain is None else f"{sql_literal(hierarchy.domain)} as domain"
+    rows = [
+        {"h": h, "predicate": predicate, "given_domain": hierarchy.domain, "form": hierarchy.form}
+        for h, hierarchy in enumerate(hierarchies)
+        for predicate in hierarchy.predicates
+    ]
+    columns = [("h", pa.int32()), ("predicate", pa.string()), ("given_domain", pa.string()), ("form", pa.string())]
+    builder.tables.load("hierarchies", pa.Table.from_pylist(rows, pa.schema(columns)))
+    # One join at a time: several at once would need memory for all of them.
+    views = {
+        "category_facts": """select h.h, f.fact_id, f.rule, coalesce(h.given_domain, f.domain) as domain, f.subject,
+            f.object, f.value from facts f join hierarchies h on h.predicate = f.predicate""",
+        "category_subjects": """select f.h, f.fact_id, f.rule, f.domain, f.object, f.value, a.name as s
+            from category_facts f join named a on a.entity = f.subject""",
+        "category_objects": """select b.entity, b.name from named b
+            semi join category_subjects f on f.object = b.entity""",
+    }
+    for view, query in views.items():
+        builder.tables.define_view(view, query)
+    builder.create_table(
+        "categorized",
+        """select f.h, f.fact_id, f.rule, f.domain, f.object is null as numeric, f.s, coalesce(b.name, v.text) as o
+        from category_subjects f left join category_objects b on b.entity = f.object
+        left join value_texts v on v.value = f.value""",
+    )
+    for view in views:
+        builder.tables.drop(view)
     builder.create_table(
         "members",
-        f"""select fact_id, s as name, o as category, {domain}, split_of(s, o) as split
+        """select h, fact_id, s as name, o as category, domain, split_of(s, o) as split
         from categorized where rule is null and s != o
-        qualify row_number() over (partition by s, o order by fact_id) = 1""",
+        qualify row_number() over (partition by h, s, o order by fact_id) = 1""",
     )
-    edges = """select name as low, category as high from members union
-        select s as low, o as high from categorized where not numeric and o is not null"""
-    make_transitive_closure(builder.tables, edges, "above")
+    edges = """select h, name as low, category as high from members union
+        select h, s as low, o as high from categorized where not numeric and o is not null"""
+    make_transitive_closure(builder.tables, edges, "above", "h")
     builder.tables.drop("categorized")
 
 
-def _create_trios(builder: QuestionBuilder) -> None:
+def _create_trios(builder: QuestionBuilder, category_counts: dict[int, int]) -> None:
     """Group the members of each category and split by three.
 
     In a hierarchy of several levels only leaves are members, and top categories are too wide to group by: nobody
     thinks of a peg and an appliance as two devices.
     """
-    builder.create_table("categories", "select distinct category as name from members")
-    [(both, categories)] = builder.rows(
-        """select count(distinct m.name), (select count(*) from categories)
-        from members m semi join categories c on c.name = m.name"""
+    builder.create_table("categories", "select distinct h, category as name from members")
+    both_counts = dict(
+        builder.rows(
+            """select m.h, count(distinct m.name) from members m
+            semi join categories c on c.h = m.h and c.name = m.name group by m.h"""
+        )
     )
-    grouped = "select * from members"
-    if both > 0.1 * categories:
-        builder.create_table("low", "select c.name from categories c semi join above a on a.low = c.name")
-        grouped = """select m.* from members m semi join low c on c.name = m.category
-            anti join categories t on t.name = m.name"""
-    builder.create_table("grouped", grouped)
+    deep = [h for h, count in category_counts.items() if both_counts.get(h, 0) > 0.1 * count]
+    flat = [h for h in category_counts if h not in deep]
+    builder.create_table(
+        "grouped",
+        f"""select * from members where h in ({_numbers(flat)})
+        union all select m.* from (select * from members where h in ({_numbers(deep)})) m
+            semi join (select c.h, c.name from categories c semi join above a on a.h = c.h and a.low = c.name) low
+                on low.h = m.h and low.name = m.category
+            anti join categories t on t.h = m.h and t.name = m.name""",
+    )
     draw = builder.draw_sql("'trio'", "round", "fact_id")
+    limit = builder.options.limit
+    sampled = "" if limit is None else f"where turn <= {2 * limit}"
     builder.create_table(
         "trios",
         f"""with placed as (
             select g.*, round,
-                row_number() over (partition by round, category, split order by {draw}, fact_id) - 1 as place
+                row_number() over (partition by h, round, category, split order by {draw}, fact_id) - 1 as place
             from grouped g cross join (select unnest(range({builder.options.rounds})) as round) rounds
             where {builder.asked_sql()}
         ), threes as (
-            select category, split, list(name order by place) as names, list(fact_id order by place) as facts,
+            select h, category, split, list(name order by place) as names, list(fact_id order by place) as facts,
                 array_to_string(list(name order by name), chr(31)) as together, min(domain) as domain
-            from placed group by round, category, split, place // 3 having count(*) = 3
+            from placed group by h, round, category, split, place // 3 having count(*) = 3
+        ), distinct_threes as (
+            select *, md5(concat_ws(chr(31), category, together)) as id from threes
+            qualify row_number() over (partition by h, category, together order by facts, split, domain) = 1
+        ), turns as (
+            select *, row_number() over (partition by h order by {builder.draw_sql("'place'", "id")}, id) as turn
+            from distinct_threes
         )
-        select md5(concat_ws(chr(31), category, together)) as id, category, split, names, facts, domain from threes
-        qualify row_number() over (partition by category, together order by facts, split, domain) = 1""",
+        select h, id, category, split, names, facts, domain from turns {sampled}""",
     )
 
 
-def _find_odd_ones(builder: QuestionBuilder) -> None:
+def _numbers(values: Iterable[int]) -> str:
+    return ", ".join(map(str, values)) or "-1"
+
+
+def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
     """Find an odd one out for each trio: not in its category, not above it, in no category with just two of the three.
 
-    Candidates are tried in rounds; the nearest that fits wins, which shares most categories with all three.
+    Candidates are tried in rounds; the nearest that fits wins, which shares most categories with all three. A
+    hierarchy without a match in a round after the first is not tried again.
     """
     builder.create_table(
         "pool_of_members",
-        """select name, split, min(fact_id) as fact_id,
-            row_number() over (partition by split order by md5(name), name) - 1 as place,
-            count(*) over (partition by split) as size
-        from grouped group by name, split""",
+        """select h, name, split, min(fact_id) as fact_id,
+            row_number() over (partition by h, split order by md5(name), name) - 1 as place,
+            count(*) over (partition by h, split) as size
+        from grouped group by h, name, split""",
     )
-    builder.create_table("trio_names", "select id, unnest(names) as name from trios")
+    builder.create_table("trio_names", "select h, id, unnest(names) as name from trios")
     builder.create_table(
         "trio_categories",
-        "select t.id, a.high, count(*) as members from trio_names t join above a on a.low = t.name "
-        "group by t.id, a.high",
+        """select t.h, t.id, a.high, count(*) as members
+        from trio_names t join above a on a.h = t.h and a.low = t.name group by t.h, t.id, a.high""",
     )
-    builder.create_table("trio_below", "select distinct t.id, a.low from trio_names t join above a on a.high = t.name")
+    builder.create_table(
+        "trio_below",
+        "select distinct t.h, t.id, a.low from trio_names t join above a on a.h = t.h and a.high = t.name",
+    )
     nothing = ", ".join(f"cast(null as varchar) as {name}" for name in ("id", "odd", "fact_id"))
-    builder.create_table("odd_ones", f"select {nothing} where false")
-    previous = 0
+    builder.create_table("odd_ones", f"select cast(null as integer) as h, {nothing} where false")
+    active = list(hierarchies)
+    previous: dict[int, int] = {}
     for turn in range(_ROUNDS):
-        _try_odd_ones(builder, turn)
-        count = builder.tables.count("odd_ones")
-        if turn and previous == count:
+        _try_odd_ones(builder, turn, active)
+        counts = _count_by_hierarchy(builder, "odd_ones")
+        if turn:
+            active = [h for h in active if counts.get(h) != previous.get(h)]
+        if not active or sum(counts.values()) == builder.tables.count("trios"):
             break
-        previous = count
+        previous = counts
 
 
-def _try_odd_ones(builder: QuestionBuilder, turn: int) -> None:
+def _try_odd_ones(builder: QuestionBuilder, turn: int, hierarchies: list[int]) -> None:
     """Try further candidates for the trios that have no odd one yet."""
     draw = builder.draw_sql("'odd'", "g.id", "k")
     first = turn * _TRIES
     builder.create_table(
         "odd_tried",
-        f"""with sizes as (select split, max(size) as size from pool_of_members group by split),
+        f"""with sizes as (select h, split, max(size) as size from pool_of_members group by h, split),
         places as (
-            select distinct g.id, g.category, g.split,
+            select distinct g.h, g.id, g.category, g.split,
                 case when z.size <= {_ROUNDS * _TRIES} then k else ({draw} % z.size)::bigint end as place
-            from trios g join sizes z on z.split = g.split
+            from trios g join sizes z on z.h = g.h and z.split = g.split
             cross join (select unnest(range({first}, {first + _TRIES})) as k) numbers
-            where not exists (select 1 from odd_ones o where o.id = g.id)
+            where g.h in ({_numbers(hierarchies)})
+            and not exists (select 1 from odd_ones o where o.h = g.h and o.id = g.id)
         )
-        select g.id, g.category, p.name as odd, p.fact_id
-        from places g join pool_of_members p on p.split = g.split and p.place = g.place""",
+        select g.h, g.id, g.category, p.name as odd, p.fact_id
+        from places g join pool_of_members p on p.h = g.h and p.split = g.split and p.place = g.place""",
     )
     builder.create_table(
         "odd_found",
         f"""with fitting as (
             select * from odd_tried t where odd != category
-            and not exists (select 1 from trio_names n where n.id = t.id and n.name = t.odd)
-            and not exists (select 1 from above a where a.low = t.odd and a.high = t.category)
-            and not exists (select 1 from above a where a.low = t.category and a.high = t.odd)
-            and not exists (select 1 from trio_categories c where c.id = t.id and c.high = t.odd)
-            and not exists (select 1 from trio_below b where b.id = t.id and b.low = t.odd)
+            and not exists (select 1 from trio_names n where n.h = t.h and n.id = t.id and n.name = t.odd)
+            and not exists (select 1 from above a where a.h = t.h and a.low = t.odd and a.high = t.category)
+            and not exists (select 1 from above a where a.h = t.h and a.low = t.category and a.high = t.odd)
+            and not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
+            and not exists (select 1 from trio_below b where b.h = t.h and b.id = t.id and b.low = t.odd)
         ), judged_odd as (
-            select f.id, f.odd, f.fact_id, coalesce(bool_or(c.members = 2), false) as confusing,
+            select f.h, f.id, f.odd, f.fact_id, coalesce(bool_or(c.members = 2), false) as confusing,
                 count(*) filter (where c.members = 3) as near
-            from fitting f join above a on a.low = f.odd
-            left join trio_categories c on c.id = f.id and c.high = a.high group by f.id, f.odd, f.fact_id
+            from fitting f join above a on a.h = f.h and a.low = f.odd
+            left join trio_categories c on c.h = f.h and c.id = f.id and c.high = a.high
+            group by f.h, f.id, f.odd, f.fact_id
         )
-        select id, odd, fact_id from judged_odd where not confusing
+        select h, id, odd, fact_id from judged_odd where not confusing
         qualify row_number() over (
-            partition by id order by -near, {builder.draw_sql("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
+            partition by h, id order by -near, {builder.draw_sql("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
     )
-    builder.tables.add("odd_ones", "select id, odd, fact_id from odd_found")
+    builder.tables.add("odd_ones", "select h, id, odd, fact_id from odd_found")
 
 
-def _insert(builder: QuestionBuilder, hierarchy: Hierarchy) -> None:
-    names = "select name from trio_names union all select odd as name from odd_ones"
-    builder.create_name_forms(names, hierarchy.form, "member_forms")
-    builder.tables.number_rows(
-        "fours",
-        f"""select g.id, g.names, g.facts, g.domain, g.split, o.odd, o.fact_id as odd_fact,
-            {builder.draw_sql("'place'", "g.id")} as drawn
-        from trios g join odd_ones o on o.id = g.id""",
-        ["drawn", "id"],
-        first=0,
+def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> None:
+    templates = [
+        (h, [text.replace("{aspect}", hierarchy.aspect) for text in _templates(builder, hierarchy)])
+        for h, hierarchy in enumerate(hierarchies)
+    ]
+    category_forms = {
+        match[1] or ""
+        for _, texts in templates
+        for text in texts
+        for match in PLACEHOLDER.finditer(text)
+        if match[2] == "category"
+    }
+    builder.create_name_forms(
+        " union all ".join(
+            [
+                "select n.name, h.form from trio_names n join hierarchies h on h.h = n.h",
+                "select o.odd as name, h.form from odd_ones o join hierarchies h on h.h = o.h",
+                *(f"select category as name, {sql_literal(form)} as form from trios" for form in category_forms),
+            ]
+        ),
+        "member_forms",
     )
+    limit = builder.options.limit
     builder.create_table(
-        "quartets",
-        """select q.id, q.facts, q.odd_fact, q.domain, q.split, q.n % 4 as place, f.shown as odd,
-            a.shown as a, b.shown as b, c.shown as c
-        from fours q join member_forms f on f.name = q.odd join member_forms a on a.name = q.names[1]
-        join member_forms b on b.name = q.names[2] join member_forms c on c.name = q.names[3]""",
-    )
-    templates = hierarchy.templates or builder.schema.frames["distinction"]
-    orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
-    members = pick_sql([enumeration_sql(order) for order in orders], "place")
-    draw = builder.draw_sql("'template'", "id")
-    for number, template in enumerate(templates):
-        text = template.replace("{aspect}", hierarchy.aspect)
-        head, _, tail = text.partition("{members}")
-        listing = f"({members})"
-        if not head:
-            listing = f"capital({members})"
-        builder.add_questions(
-            f"quartets where {draw} % {len(templates)} = {number}",
-            task="'distinction'",
-            prompt=f"concat({sql_literal(head)}, {listing}, {sql_literal(tail)})",
-            answers="[odd]",
-            target="odd",
-            choices=pick_sql([f"[{', '.join(order)}]" for order in orders], "place"),
-            facts="list_append(facts, odd_fact)",
-            qset="id",
-            template=sql_literal(f"{hierarchy.name}/{number + 1}"),
-            entities="[odd, a, b, c]",
+        "fours",
+        f"""with numbered as (
+            select g.*, o.odd, o.fact_id as odd_fact,
+                row_number() over (partition by g.h order by {builder.draw_sql("'place'", "g.id")}, g.id) - 1 as n
+            from trios g join odd_ones o on o.h = g.h and o.id = g.id
         )
+        select *, ({"n" if limit is None else "n + h"}) % 4 as place from numbered
+        {"" if limit is None else f"order by n, h limit {limit}"}""",
+    )
+    shown = ", ".join(f"k_{form}.shown as category_{form}" for form in category_forms)
+    joins = " ".join(
+        f"join member_forms k_{form} on k_{form}.name = q.category and k_{form}.form = {sql_literal(form)}"
+        for form in category_forms
+    )
+    orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
+    builder.create_table(
+        "four_names",
+        f"""select q.h, q.id, q.facts, q.odd_fact, q.domain, q.split, q.place, f.shown as odd,
+            a.shown as a, b.shown as b, c.shown as c{", " if shown else ""}{shown}
+        from fours q join (select distinct h, form from hierarchies) t on t.h = q.h
+        join member_forms f on f.name = q.odd and f.form = t.form
+        join member_forms a on a.name = q.names[1] and a.form = t.form
+        join member_forms b on b.name = q.names[2] and b.form = t.form
+        join member_forms c on c.name = q.names[3] and c.form = t.form {joins}""",
+    )
+    listing = pick_sql([enumeration_sql(order) for order in orders], "place")
+    choices = pick_sql([f"[{', '.join(order)}]" for order in orders], "place")
+    builder.create_table("quartets", f"select *, {listing} as members, {choices} as choices from four_names")
+    draw = builder.draw_sql("'template'", "id")
+    used = {row[0] for row in builder.rows("select distinct h from quartets")}
+    builder.add_sentences(
+        "quartets",
+        [
+            (
+                f"h = {h} and {draw} % {len(texts)} = {number}",
+                template_sql(text, lambda form, name: name if name == "members" else f"category_{form}"),
+                f"{hierarchies[h].name}/{number + 1}",
+            )
+            for h, texts in templates
+            for number, text in enumerate(texts)
+            if h in used
+        ],
+        task="'distinction'",
+        prompt="sentence",
+        answers="[odd]",
+        target="odd",
+        choices="choices",
+        facts="list_append(facts, odd_fact)",
+        qset="id",
+        entities="[odd, a, b, c]",
+    )
+
+
+def _templates(builder: QuestionBuilder, hierarchy: Hierarchy) -> tuple[str, ...]:
+    return hierarchy.templates or builder.schema.frames["distinction"]

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
-from merkhet.questions.makers._template_sql import sql_literal
+from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
 from merkhet.questions.makers.distinction import make_distinctions
@@ -21,7 +21,7 @@ from merkhet.questions.makers.number_comparison import make_comparisons
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
 from merkhet.questions.makers.reasoning import make_reasoning
 from merkhet.questions.question_files import QuestionSet
-from merkhet.questions.schema import BenchmarkSchema
+from merkhet.questions.schema import Schema
 
 TASKS = ("completion", "distinction", "checking", "reasoning")
 QuestionFilter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]]]]
@@ -29,7 +29,7 @@ QuestionFilter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]
 
 def make_benchmark(
     tables: Tables,
-    schema: BenchmarkSchema,
+    schema: Schema,
     options: MakerOptions,
     tasks: Sequence[str] = (),
     control: QuestionFilter | None = None,
@@ -73,7 +73,7 @@ def make_benchmark(
     counts: Sequence[Mapping[str, Any]] = ()
     if control is not None:
         questions, counts = control(questions)
-        questions = _balanced_checks(questions)
+        questions = _balanced_checks(questions, schema.verdicts[0])
     domain_counts = _count_by_domain(questions)
     if draw is not None:
         questions = draw(questions)
@@ -125,10 +125,10 @@ def _entities(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     return validate(ENTITIES, table)
 
 
-def _balanced_checks(questions: pa.Table) -> pa.Table:
+def _balanced_checks(questions: pa.Table, true_word: str) -> pa.Table:
     """Balance true and false statements again after quality control."""
     checks = pc.equal(questions["task"], "checking")
-    truth = pc.equal(pc.utf8_lower(questions["target"]), "yes")
+    truth = pc.equal(pc.utf8_lower(questions["target"]), true_word.lower())
     sides = [np.flatnonzero(pc.and_(checks, side).to_numpy()) for side in (truth, pc.invert(truth))]
     size = min(len(side) for side in sides)
     surplus = np.concatenate([side[size:] for side in sides])
@@ -180,9 +180,8 @@ def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
 def _frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
     """Count the facts of a relation by the name in an asked field, in each form that a slot uses."""
     parts = []
-    for (name, ask, form, begins), _ in builder.sets_by_form.items():
-        plain = {"subject": "s", "object": "o", "start": '"start"', "end": '"end"'}[ask]
-        column = f"{plain}_{form}" if form else plain
+    for name, ask, form, begins in sorted(builder.slots):
+        column = field_column(ask, form)
         answer = f"capital({column})" if begins else column
         for task in ("completion", "reasoning"):
             if task in tasks:

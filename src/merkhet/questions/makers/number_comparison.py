@@ -55,7 +55,9 @@ def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison) -> li
 
 
 def _insert(builder: QuestionBuilder, comparison: Comparison) -> None:
-    builder.create_name_forms(f"select name from measured where {builder.asked_sql()}", comparison.form, "member_forms")
+    builder.create_name_forms(
+        f"select name, {sql_literal(comparison.form)} as form from measured where {builder.asked_sql()}", "member_forms"
+    )
     for direction, templates in (("most", comparison.most), ("least", comparison.least)):
         if not templates:
             continue

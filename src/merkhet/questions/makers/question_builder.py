@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,18 @@ import pyarrow as pa
 from merkhet.core import SLOT
 from merkhet.knowledge.engines.relational_engine import Tables, make_transitive_closure
 from merkhet.questions.english import FORMS, format_number
-from merkhet.questions.makers._template_sql import placeholder_forms, sql_literal, sql_literals
-from merkhet.questions.schema import BenchmarkSchema, Relation
+from merkhet.questions.makers._template_sql import (
+    case_sql,
+    context_fields,
+    context_sql,
+    field_column,
+    placeholder_forms,
+    sql_literal,
+    sql_literals,
+)
+from merkhet.questions.schema import Relation, Schema
 from merkhet.questions.splits import split_sql
+from merkhet.questions.templates import PLACEHOLDERS
 
 _LISTS = ("answers", "choices", "facts", "entities")
 QUESTION_COLUMNS = (
@@ -25,6 +34,8 @@ MANY_FACTS = 2_000_000
 """Above this number of facts, questions are made of a sample."""
 DEFAULT_ASKED_FACTS = 100_000
 """Sample size where there are more than ``MANY_FACTS``."""
+_SENTENCES_AT_ONCE = 64
+"""Number of templates in one query."""
 MAX_POOL_FACTS = 200_000
 """Approximate number of facts of a relation that supply distractors."""
 
@@ -47,6 +58,13 @@ class MakerOptions:
     asked: int | None = None
     """Number of facts to make questions of, sampled by id; None takes all, or 100,000 of more than two million. Their
     answers are the candidates; all other facts still decide what is right, unique and wrong."""
+    choices: int | None = None
+    """Number of candidates that a completion question offers; None offers all answers of the relation, and drops
+    questions with several right answers."""
+    limit: int | None = None
+    """Maximum number of checks, distinctions and completions with choices, spread over relations and hierarchies."""
+    distinct_names: bool = False
+    """Skip facts one of whose names contains the other: "A rocking chair is a kind of chair" answers itself."""
 
 
 class QuestionBuilder:
@@ -57,7 +75,7 @@ class QuestionBuilder:
     same questions on every machine.
     """
 
-    def __init__(self, tables: Tables, schema: BenchmarkSchema, options: MakerOptions) -> None:
+    def __init__(self, tables: Tables, schema: Schema, options: MakerOptions) -> None:
         self.tables = tables
         self.schema = schema
         self.options = options
@@ -79,6 +97,8 @@ class QuestionBuilder:
         self.create_table("made", f"select {empty} where false")
         self.candidate_sets: dict[str, pa.Array] = {}
         self.sets_by_form: dict[tuple[str, str, str, bool], str] = {}
+        self.slots: set[tuple[str, str, str, bool]] = set()
+        """Relation, asked field, form, and whether the slot begins the sentence, of all templates asked."""
 
     def create_table(self, table: str, query: str, by: str | None = None) -> None:
         """Create or replace a table with a query's rows; rows with the same ``by`` are stored together."""
@@ -167,13 +187,20 @@ class QuestionBuilder:
             }
         )
         self.tables.load("given_relations", table)
+        apart = "true"
+        if self.options.distinct_names:
+            overlaps = (
+                "length(s) > 2 and contains(lower(o), lower(s))",
+                "length(o) > 2 and contains(lower(s), lower(o))",
+            )
+            apart = f"not ({' or '.join(overlaps)})"
         self.create_table(
             "worded_plain",
-            f"""select * from (
+            f"""select * exclude (drawn), drawn and {apart} as asked from (
                 select r.rel, f.fact_id, f.object is null as numeric, f.rule,
                     r.present and f."end" is not null as over,
                     f.rule is null and not (r.present and f."end" is not null) as stated,
-                    {self.asked_sql("f.fact_id")} as asked,
+                    {self.asked_sql("f.fact_id")} as drawn,
                     case when r.shorten = 'subject' then regexp_extract(a.name, '\\S+\\z', 0) else a.name end as s,
                     case when f.object is null then v.text
                          when r.shorten = 'object' then regexp_extract(b.name, '\\S+\\z', 0) else b.name end as o,
@@ -223,43 +250,14 @@ class QuestionBuilder:
 
         self.tables.map_batches("forms", f"select distinct name from ({names}) n", add_columns)
 
-    def create_name_forms(self, names: str, form: str, into: str) -> None:
-        """Create a table of the names that a query selects, each with its text in a form."""
-        inflect = FORMS[form]
-        self.tables.map_batches(
-            into,
-            f"select distinct name from ({names}) n",
-            lambda batch: batch.append_column("shown", pa.array(map(inflect, batch["name"].to_pylist()), pa.string())),
-        )
+    def create_name_forms(self, names: str, into: str) -> None:
+        """Create a table of the names and forms that a query selects, with the names in these forms."""
 
-    def create_named_facts(self, predicates: Iterable[str], into: str) -> None:
-        """Create a table of the facts of some predicates with the names of subjects and objects; o may be null.
+        def add_shown(batch: pa.Table) -> pa.Table:
+            pairs = zip(batch["form"].to_pylist(), batch["name"].to_pylist(), strict=True)
+            return batch.append_column("shown", pa.array((FORMS[form](name) for form, name in pairs), pa.string()))
 
-        One join at a time, as several at once would need memory for all of them.
-        """
-        of_predicates, subjects, objects = f"{into}_facts", f"{into}_subjects", f"{into}_objects"
-        self.tables.define_view(
-            of_predicates,
-            f"""select fact_id, rule, domain, subject, object, value from facts
-            where predicate in ({sql_literals(predicates)})""",
-        )
-        self.tables.define_view(
-            subjects,
-            f"""select f.fact_id, f.rule, f.domain, f.object, f.value, a.name as s
-            from {of_predicates} f join named a on a.entity = f.subject""",
-        )
-        self.tables.define_view(
-            objects,
-            f"select b.entity, b.name from named b semi join {subjects} f on f.object = b.entity",
-        )
-        self.create_table(
-            into,
-            f"""select f.fact_id, f.rule, f.domain, f.object is null as numeric, f.s, coalesce(b.name, v.text) as o
-            from {subjects} f left join {objects} b on b.entity = f.object
-            left join value_texts v on v.value = f.value""",
-        )
-        for table in (of_predicates, subjects, objects):
-            self.tables.drop(table)
+        self.tables.map_batches(into, f"select distinct name, form from ({names}) n", add_shown)
 
     def _create_truths(self) -> None:
         """Create the tables of all true pairs by name: stated, inferred, or reached through a transitive relation."""
@@ -276,11 +274,7 @@ class QuestionBuilder:
                     anti join pairs p on p.rel = {number} and p.s = r.low and p.o = r.high where r.low != r.high""",
                 )
                 self.tables.add("pairs", "select rel, s, o from further_pairs")
-        self.create_table(
-            "truths",
-            """select rel, 'object' as ask, s as said, o as name from pairs union all
-            select rel, 'subject' as ask, o as said, s as name from pairs""",
-        )
+        self.create_table("truths", " union all ".join(self._truth_queries()))
         predicates = sorted({relation.kinship for relation in self.relations.values() if relation.kinship})
         if predicates:
             edges = f"""select x.name as low, y.name as high from facts f
@@ -294,6 +288,33 @@ class QuestionBuilder:
         else:
             self.create_table("kin", "select cast(null as varchar) as a, cast(null as varchar) as b where false")
 
+    def _truth_queries(self) -> Iterator[str]:
+        """Yield queries for the right names of each field after what else a sentence says."""
+        for ask, said, name in (("object", "s", "o"), ("subject", "o", "s")):
+            timed = ", ".join(str(rel) for rel, _ in self._timed_contexts(ask)) or "-1"
+            yield f"select rel, '{ask}' as ask, {said} as said, {name} as name from pairs where rel not in ({timed})"
+        for ask in PLACEHOLDERS:
+            for rel, context in self._timed_contexts(ask):
+                name = field_column(ask)
+                yield f"""select distinct rel, '{ask}' as ask, {context} as said, {name} as name from worded
+                    where rel = {rel} and {name} is not null"""
+
+    def _timed_contexts(self, ask: str) -> list[tuple[int, str]]:
+        """Return the relations whose context is more than one name when choices are offered, with SQL for it."""
+        if self.options.choices is None:
+            return []
+        return [
+            (rel, context_sql(relation.templates, ask))
+            for rel, relation in enumerate(self.relations.values())
+            if (ask in relation.asks or ask in ("subject", "object"))
+            and len(context_fields(relation.templates, ask)) > 1
+        ]
+
+    def said_sql(self, ask: str) -> str:
+        """Return SQL for what a sentence says besides the asked name: the other name, and times that it names."""
+        other = {"object": "s", "subject": "o"}.get(ask, "null")
+        return case_sql(((f"rel = {rel}", context) for rel, context in self._timed_contexts(ask)), other)
+
     def _numbers_sql(self, relations: Iterable[Relation]) -> str:
         """Return SQL for the numbers of relations; an unused number if there are none."""
         return ", ".join(str(self.relation_numbers[relation.name]) for relation in relations) or "-1"
@@ -305,12 +326,19 @@ class QuestionBuilder:
         relations are sampled by name, which preserves the shares.
         """
         condition = self._pool_condition()
+        times = "".join(
+            f"""union all select distinct rel, '{ask}' as ask, "{ask}" as name, s as other, domain from worded
+            where {condition} and "{ask}" is not null"""
+            for ask in ("start", "end")
+            if self.options.choices is not None and any(ask in relation.asks for relation in self.relations.values())
+        )
         self.create_table(
             "pool_names",
             f"""select *, md5(name || chr(31) || other) as key from (
                 select distinct rel, 'object' as ask, o as name, s as other, domain from worded where {condition}
                 union all
                 select distinct rel, 'subject' as ask, s as name, o as other, domain from worded where {condition}
+                {times}
             ) n""",
         )
         self.tables.number_rows(
@@ -342,7 +370,7 @@ class QuestionBuilder:
         completely, large ones by sample.
 
         Args:
-            asked: Table with the columns id, rel, ask, said (the other name in the sentence) and domain.
+            asked: Table with the columns id, rel, ask, said (what else the sentence says) and domain.
             into: Name of the new table.
             count: Maximum number of distractors per row.
             purpose: Part of the seed.
@@ -355,6 +383,19 @@ class QuestionBuilder:
             self._numbers_sql(relation for relation in self.used_relations if relation.wrong == distance)
             for distance in ("near", "far")
         )
+        contrasting = [relation for relation in self.used_relations if relation.contrast]
+        unsaid, same_other, more_places = "p.name != t.said", "false", ""
+        if contrasting:
+            # A context may join several names.
+            unsaid = "not list_contains(string_split(t.said, chr(31)), p.name)"
+            same_other = "p.other = split_part(t.said, chr(31), 1)"
+            contrasted = " or ".join(
+                f"(t.rel = {self.relation_numbers[relation.name]} and t.ask != '{relation.contrast}')"
+                for relation in contrasting
+            )
+            more_places = f"""union select t.id, t.rel, t.ask, t.said, t.domain, z.size, p.n as place
+                from {asked} t join pool p on p.rel = t.rel and p.ask = t.ask and {same_other}
+                join pool_sizes z on z.rel = t.rel and z.ask = t.ask where {contrasted}"""
         self.create_table(
             "tried",
             f"""with places as (
@@ -363,12 +404,15 @@ class QuestionBuilder:
                 from {asked} a join pool_sizes z on z.rel = a.rel and z.ask = a.ask
                 cross join (select unnest(range({2 * tries})) as k) numbers
                 where k < case when z.size <= {2 * tries} then z.size else {tries} end
+                {more_places}
             )
             select t.id, t.rel, t.ask, t.said, p.name, max(t.size) <= {2 * tries} as whole, count(*) as weight,
                 case when t.rel in ({near}) then not bool_or(p.domain = t.domain)
-                     when t.rel in ({far}) then bool_or(p.domain = t.domain) else false end as later
+                     when t.rel in ({far}) then bool_or(p.domain = t.domain)
+                     when t.rel in ({self._numbers_sql(contrasting)}) then not bool_or({same_other})
+                     else false end as later
             from places t join pool p on p.n = t.place
-            where p.name != t.said and not exists (
+            where {unsaid} and not exists (
                 select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)
             group by t.id, t.rel, t.ask, t.said, p.name""",
         )
@@ -391,6 +435,21 @@ class QuestionBuilder:
                 from tried t {related}
             ) n where nth <= {count}""",
         )
+
+    def add_sentences(self, source: str, sentences: Sequence[tuple[str, str, str]], **columns: str) -> None:
+        """Add a question for each row of a source, worded by a template.
+
+        Args:
+            source: Table of the rows.
+            sentences: SQL conditions on rows, SQL of their ``sentence``, and their templates' labels.
+            columns: As for :meth:`add_questions`; they may use ``sentence``.
+        """
+        for first in range(0, len(sentences), _SENTENCES_AT_ONCE):
+            batch = sentences[first : first + _SENTENCES_AT_ONCE]
+            sentence = case_sql((condition, text) for condition, text, _ in batch)
+            label = case_sql((condition, sql_literal(label)) for condition, _, label in batch)
+            rows = f"(select *, {sentence} as sentence, {label} as label from {source}) w where sentence is not null"
+            self.add_questions(rows, template="label", **columns)
 
     def add_questions(self, source: str, **columns: str) -> None:
         """Add a question for each row of a source.

@@ -27,7 +27,7 @@ from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sampling import draw_questions
-from merkhet.questions.schema import BenchmarkSchema, read_benchmark_schema
+from merkhet.questions.schema import Schema, read_schema
 from merkhet.questions.splits import check_splits
 from merkhet.suites.kmir.options import KmirOptions
 from merkhet.suites.kmir.published import FILES, read_published
@@ -100,14 +100,14 @@ def _copy_or_import(sources: Sequence[str], store: Path) -> None:
         import_knowledge(sources, store)
 
 
-def _schema(options: KmirOptions, home: Path) -> BenchmarkSchema:
-    return read_benchmark_schema(home / options.schema_file) if options.schema_file else _default_schema()
+def _schema(options: KmirOptions, home: Path) -> Schema:
+    return read_schema(home / options.schema_file) if options.schema_file else _default_schema()
 
 
 @functools.cache
-def _default_schema() -> BenchmarkSchema:
+def _default_schema() -> Schema:
     """Read the schema of the embedded packs; cached, because it is long and a build needs it twice."""
-    return read_benchmark_schema(_FOLDER / "schema.yaml")
+    return read_schema(_FOLDER / "schema.yaml")
 
 
 def _resolve_path(source: str, home: Path) -> str:

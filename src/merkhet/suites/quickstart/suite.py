@@ -4,152 +4,125 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from merkhet.core.errors import InputError
-from merkhet.core.schemas import FREQUENCIES, QUESTIONS, make_table, question_id
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
+from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.pack_catalog import declared_predicates, embedded_packs
 from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.makers.make_questions import make_benchmark
+from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.question_files import QuestionSet
-from merkhet.questions.templates import Hierarchy, Relation, Schema, default_relation, read_schema
+from merkhet.questions.schema import Schema, default_relation, read_schema
 from merkhet.suites.quickstart.options import QuickstartOptions
-from merkhet.suites.quickstart.questions.checking import make_checks
-from merkhet.suites.quickstart.questions.completion import answer_frequencies, make_completions
-from merkhet.suites.quickstart.questions.distinction import make_distinctions
-from merkhet.suites.quickstart.questions.named_facts import CachedKnowledge, MakerOptions
 
 TASKS = ("completion", "checking", "distinction")
-_DEFAULT_SCHEMA_FILE = Path(__file__).parent / "schema.yaml"
+_VOCABULARY = ("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range")
+"""Prefixes of predicates of ontologies, which default templates cannot word."""
 
 
 def build(study: Study, home: Path) -> QuestionSet:
     """Build completion, checking and distinction questions from the study's knowledge, up to the limit of each.
 
-    A predicate without templates is worded by its name; the vocabulary of ontologies (rdf:, owl:, …) is skipped.
+    A predicate without templates is worded by its label.
     """
-    schema = _schema(study, home)
-    options = MakerOptions("quickstart", study.limit or 400, QuickstartOptions.of(study).choices, study.seed)
-    needed = _needed_predicates(study, schema, options.limit)
-    if needed:
-        questions = _make(study, KnowledgeBase.load(study.knowledge, home, needed), schema, options)
-        if _covers(questions, schema, options.limit):
+    options = QuickstartOptions.of(study)
+    schema = _schema(options, home)
+    if options.templates is None and set(study.knowledge) <= set(embedded_packs()):
+        limited = _limit_relations(study, schema)
+        questions = _make(study, home, options, limited, tuple(sorted(limited.predicates())))
+        if _covers(questions, limited, study):
             return questions
-    return _make(study, KnowledgeBase.load(study.knowledge, home), schema, options)
+        return _make(study, home, options, schema, tuple(sorted(schema.predicates())))
+    return _make(study, home, options, schema)
 
 
-def _make(study: Study, knowledge: KnowledgeBase, schema: Schema, options: MakerOptions) -> QuestionSet:
-    cached = CachedKnowledge(knowledge)
-    predicates = sorted(cached.facts()["predicate"].unique().to_pylist())
-    relations = _relations(knowledge, schema, predicates, user_templates=bool(study.options.get("templates")))
-    hierarchies: Mapping[str, Hierarchy] = {
-        name: hierarchy for name, hierarchy in schema.hierarchies.items() if hierarchy.predicate in predicates
+def _make(
+    study: Study, home: Path, options: QuickstartOptions, schema: Schema, predicates: Sequence[str] = ()
+) -> QuestionSet:
+    """Make questions of the facts of some predicates, or of all."""
+    with KnowledgeBase.load(study.knowledge, home, predicates) as knowledge:
+        if not predicates:
+            schema = _complete_schema(knowledge, schema, user_templates=options.templates is not None)
+        maker_options = MakerOptions(
+            "quickstart",
+            study.seed,
+            rounds=-(-_limit(study) // 400),
+            choices=options.choices,
+            limit=_limit(study),
+            distinct_names=True,
+        )
+        with open_tables(knowledge.connection, None, ("facts", "names")) as tables:
+            return make_benchmark(tables, schema, maker_options, study.tasks or TASKS)
+
+
+def _limit(study: Study) -> int:
+    return study.limit or 400
+
+
+def _limit_relations(study: Study, schema: Schema) -> Schema:
+    """Return a schema without the relations that a small limit does not reach, since relations take turns."""
+    packs = embedded_packs()
+    declared = {name for source in study.knowledge for name in declared_predicates(packs[source])}
+    present = [relation for relation in schema.relations.values() if declared & set(relation.predicates)]
+    reached = {
+        relation.name
+        for task in study.tasks or TASKS
+        if task != "distinction"
+        for relation in [relation for relation in present if getattr(relation, task)][: _limit(study)]
     }
-    rows = []
-    for task in study.tasks or TASKS:
-        if task == "completion":
-            rows += make_completions(cached, relations, options)
-        elif task == "checking":
-            rows += make_checks(cached, relations, options)
-        else:
-            rows += make_distinctions(cached, hierarchies, options)
-    # Two facts may have the same text (homonyms, a city named twice): the question is asked once.
-    distinct = {question_id(row): row for row in rows}
-    asked = {_relation_name(row) for row in distinct.values() if row["task"] == "completion"}
-    asked_relations = {name: hierarchy for name, hierarchy in relations.items() if name in asked}
-    return QuestionSet(
-        make_table(QUESTIONS, list(distinct.values())),
-        facts=cached.facts(),
-        frequencies=make_table(FREQUENCIES, answer_frequencies(cached, asked_relations, options.language)),
+    relations = {name: relation for name, relation in schema.relations.items() if name in reached}
+    hierarchies = schema.hierarchies if "distinction" in (study.tasks or TASKS) else {}
+    return replace(schema, relations=relations, hierarchies=hierarchies)
+
+
+def _covers(questions: QuestionSet, schema: Schema, study: Study) -> bool:
+    """Tell whether every relation of a limited schema was asked, so that none passed its turn to another."""
+    rows = questions.questions.select(["task", "template"]).to_pylist()
+    asked = {(row["task"], row["template"].rpartition("/")[0]) for row in rows}
+    return all(
+        (task, relation.name) in asked
+        for task in study.tasks or TASKS
+        if task != "distinction"
+        for relation in [relation for relation in schema.relations.values() if getattr(relation, task)][: _limit(study)]
     )
 
 
-def _needed_predicates(study: Study, schema: Schema, limit: int) -> tuple[str, ...]:
-    """Return the predicates that questions of embedded packs are made from, or nothing where all facts are needed.
-
-    Relations take turns, so a limit of ten questions reaches ten relations. What an embedded pack holds besides is
-    never asked. The facts of other sources are all read: any predicate of theirs may become a question.
-    """
-    packs = embedded_packs()
-    if study.options.get("templates") or not all(source in packs for source in study.knowledge):
-        return ()
-    declared = {name for source in study.knowledge for name in declared_predicates(packs[source])}
-    relations = [relation for relation in schema.relations.values() if relation.predicate in declared]
-    tasks = study.tasks or TASKS
-    asked = [relation for relation in relations if relation.completion][: limit if "completion" in tasks else 0]
-    asked += [relation for relation in relations if relation.checking][: limit if "checking" in tasks else 0]
-    needed = {relation.predicate for relation in asked} | {relation.kinship for relation in asked if relation.kinship}
-    if "distinction" in tasks:
-        needed |= {hierarchy.predicate for hierarchy in schema.hierarchies.values() if hierarchy.predicate in declared}
-    return tuple(sorted(needed))
-
-
-def _covers(questions: QuestionSet, schema: Schema, limit: int) -> bool:
-    """Tell whether every relation that was loaded for its turn has a question, so that no other would have had it."""
-    loaded = set(questions.facts["predicate"].unique().to_pylist())
-    rows = questions.questions.select(["task", "template"]).to_pylist()
-    for task, may_be_asked in (("completion", _completes), ("checking", _checks)):
-        asked_relations = {_relation_name(row) for row in rows if row["task"] == task}
-        expected = [
-            relation.name
-            for relation in schema.relations.values()
-            if relation.predicate in loaded and may_be_asked(relation)
-        ]
-        if asked_relations and not set(expected[:limit]) <= asked_relations:
-            return False
-    return True
-
-
-def _completes(relation: Relation) -> bool:
-    return relation.completion
-
-
-def _checks(relation: Relation) -> bool:
-    return relation.checking
-
-
-def _relation_name(row: Mapping[str, Any]) -> str:
-    return str(row["template"]).rpartition("/")[0]
-
-
-def _schema(study: Study, home: Path) -> Schema:
-    path = QuickstartOptions.of(study).templates
-    return read_schema(home / path) if path else _default_schema()
+def _schema(options: QuickstartOptions, home: Path) -> Schema:
+    default = _default_schema()
+    if options.templates is None:
+        return default
+    schema = read_schema(home / options.templates)
+    if "checking" in schema.frames:
+        return schema
+    return replace(schema, frames={**default.frames, **schema.frames}, verdicts=default.verdicts)
 
 
 @functools.cache
 def _default_schema() -> Schema:
-    return read_schema(_DEFAULT_SCHEMA_FILE)
+    return read_schema(Path(__file__).parent / "schema.yaml")
 
 
-def _relations(
-    knowledge: KnowledgeBase, schema: Schema, predicates: Collection[str], user_templates: bool
-) -> dict[str, Relation]:
-    relations = {name: relation for name, relation in schema.relations.items() if relation.predicate in predicates}
-    unused_predicates = [
-        relation.predicate for relation in schema.relations.values() if relation.predicate not in predicates
-    ]
-    if user_templates and unused_predicates:
-        known_predicates = ", ".join(predicates)
+def _complete_schema(knowledge: KnowledgeBase, schema: Schema, *, user_templates: bool) -> Schema:
+    """Add relations for the predicates without templates, unless an embedded pack declares them."""
+    predicates = sorted(knowledge.count())
+    worded = {predicate for relation in schema.relations.values() for predicate in relation.predicates}
+    if user_templates and (unused := sorted(worded - set(predicates))):
         raise InputError(
-            f"no fact has the predicate {unused_predicates[0]!r} of the templates (options.templates); there are: "
-            f"{known_predicates}"
+            f"no fact has the predicate {unused[0]!r} of the templates (options.templates); there are: "
+            f"{', '.join(predicates)}"
         )
-    worded_predicates = {relation.predicate for relation in schema.relations.values()}
-    unworded_predicates = [predicate for predicate in sorted(predicates) if predicate not in worded_predicates]
-    if not unworded_predicates:
-        return relations
-    labels = {name: relation.label for name, relation in knowledge.predicates.items()} | knowledge.labels()
-    embedded = _embedded_predicates()
-    for predicate in unworded_predicates:
-        # The vocabulary of ontologies cannot be asked in these words.
-        vocabulary = predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range"))
-        if predicate not in embedded and not vocabulary:
-            relations[predicate] = default_relation(predicate, labels.get(predicate) or _words(predicate))
-    return relations
+    unworded = [name for name in predicates if name not in worded and not name.startswith(_VOCABULARY)]
+    unworded = [name for name in unworded if name not in _embedded_predicates()] if unworded else []
+    if not unworded:
+        return schema
+    labels = {name: declared.label for name, declared in knowledge.predicates.items()} | knowledge.labels()
+    added = {name: default_relation(name, labels.get(name) or _words(name)) for name in unworded}
+    return replace(schema, relations={**schema.relations, **added})
 
 
 @functools.cache
@@ -169,9 +142,7 @@ class Quickstart(Suite):
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
         """Return the names that the schema gives to relations."""
-        schema = _schema(study, home)
-        names = {name: entry.about for name, entry in schema.hierarchies.items()}
-        return names | {name: entry.about for name, entry in schema.relations.items()}
+        return _schema(QuickstartOptions.of(study), home).names()
 
 
 SUITE = Quickstart(
@@ -191,9 +162,9 @@ SUITE = Quickstart(
     },
     options=QuickstartOptions,
     methods=(
-        "In completion, one name of a fact is left out and chosen among names that stand in the same place of other "
-        "facts of the relation, none of which is right for the sentence. In checking, a true statement and one with "
-        "such a wrong name are equally frequent. In distinction, three of four names share a category and the fourth "
-        "is in no way in it; its place is balanced."
+        "Completion leaves out one name of a fact; the distractors are names of other facts of the relation that are "
+        "wrong in the sentence. Checking asks equally many true statements and statements with such a wrong name. "
+        "Distinction shows three members of a category and an outlier that is not a member; the position of the outlier "
+        "is balanced."
     ),
 )

@@ -1,1 +1,0 @@
-"""Question makers of the quickstart suite."""
