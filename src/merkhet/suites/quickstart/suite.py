@@ -164,7 +164,7 @@ SUITE = Quickstart(
     methods=(
         "Completion leaves out one name of a fact; the distractors are names of other facts of the relation that are "
         "wrong in the sentence. Checking asks equally many true statements and statements with such a wrong name. "
-        "Distinction shows three members of a category and an outlier that is not a member; the position of the outlier "
-        "is balanced."
+        "Distinction shows three members of a category and an outlier that is not a member; the outlier's position is "
+        "balanced."
     ),
 )
