@@ -91,7 +91,7 @@ def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[s
     from merkhet.knowledge.store import KnowledgeBase
     from merkhet.questions.makers.make_questions import make_benchmark
     from merkhet.questions.makers.question_builder import MakerOptions
-    from merkhet.questions.schema import read_benchmark_schema
+    from merkhet.questions.schema import read_schema
     from merkhet.suites import kmir
 
     own = Path(kmir.__file__).parent
@@ -107,7 +107,7 @@ def measure(engine: str, folder: Path, asked: int, memory: str | None) -> dict[s
             KnowledgeBase.open(store) as knowledge,
             open_tables(knowledge.connection, where, ("facts", "names")) as tables,
         ):
-            made = make_benchmark(tables, read_benchmark_schema(own / "schema.yaml"), options)
+            made = make_benchmark(tables, read_schema(own / "schema.yaml"), options)
         ended = time.perf_counter()
     hashes = {name: digest(getattr(made, name)) for name in QUESTIONS}
     with KnowledgeBase.open(store) as knowledge:

@@ -16,8 +16,7 @@ from fuzz.targets import SEPARATOR, Place, Target, parts
 from merkhet.questions.quality import sensitive_words
 from merkhet.questions.question_files import read_card, read_questions
 from merkhet.questions.review import combine_verdicts, read_sheet
-from merkhet.questions.schema import read_benchmark_schema
-from merkhet.questions.templates import read_schema
+from merkhet.questions.schema import read_schema
 from merkhet.suites.chneval.published import read_published as read_chneval
 from merkhet.suites.chneval.questions.commonsense import read_wordings
 from merkhet.suites.chneval.questions.word_pairs import read_pairs
@@ -239,7 +238,7 @@ def targets() -> list[Target]:
     )
     bombs = lambda: json_bombs(_QUESTION)  # noqa: E731
     return [
-        _yaml("benchmark schema", read_benchmark_schema, _SCHEMA, share=1.5),
+        _yaml("benchmark schema", read_schema, _SCHEMA, share=1.5),
         _yaml("templates", read_schema, _TEMPLATES, share=1.2),
         _yaml("sensitive words", sensitive_words, _WORDS),
         _yaml("wordings of pairs", read_wordings, _WORDINGS, share=0.6),

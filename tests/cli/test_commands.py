@@ -95,7 +95,7 @@ def test_tables_figures_and_the_explorer_read_runs(merkhet) -> None:
 @pytest.fixture
 def downstream(coin_runs: Path) -> Path:
     """The runs, beside a table of scores on other tasks (also of a model that no run has) and one that is bad."""
-    scores = {"model": ["CMRC", "XNLI"], "coin0": [60, 0.1], "coin1": [61, 0.2], "coin2": [62, 0.4], "coin3": [64, 0.3]}
+    scores = {"model": ["CMRC", "XNLI"], "coin0": [60, 0.2], "coin1": [61, 0.3], "coin2": [62, 0.4], "coin3": [64, 0.1]}
     lines = [",".join(map(str, (name, *row))) for name, row in scores.items()]
     (coin_runs / "other.csv").write_text("\n".join([*lines, "absent,70,0.7"]) + "\n")
     (coin_runs / "bad.csv").write_text("model,CMRC\ncoin0,high\n")

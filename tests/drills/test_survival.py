@@ -240,7 +240,7 @@ def test_a_damaged_knowledge_base_is_named_with_a_remedy(made_once: Any, tmp_pat
         for place in (4096 + 100, 8192 + 100, 12288 + 500):
             handle.seek(place)
             handle.write(bytes([content[place] ^ 4]))
-    with pytest.raises(InputError, match=r"kb\.duckdb is damaged.*import its sources anew"):
+    with pytest.raises(InputError, match=r"kb\.duckdb is damaged.*import its sources again"):
         import_knowledge(["countries"], store)
 
 

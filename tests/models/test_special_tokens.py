@@ -164,5 +164,5 @@ def test_a_study_may_say_how_a_model_reads() -> None:
     study = make_study({"suite": "s", "models": [own, "there"]}, "study.yaml")
     assert study.models[0].spec() == ModelSpec("here", kind="encoder", special_tokens=False, longest=128)
     assert study.models[1].spec() == ModelSpec("there")
-    with pytest.raises(InputError, match=r"models\.0\.longest is 0"):
+    with pytest.raises(InputError, match=r"models\.0\.longest must be an integer ≥ 1"):
         make_study({"suite": "s", "models": [{"model": "here", "longest": 0}]}, "study.yaml")

@@ -14,6 +14,7 @@ from ontology_runs import make_ontology_run
 from report_runs import ARABIC, CHINESE, HOSTILE, make_run, score
 from svg_readers import ALLOWED, Drawn, place
 
+from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.cooccurrence import cooccurrence
 from merkhet.analysis.distribution import distribution
 from merkhet.analysis.layer_accuracy import layers
@@ -36,7 +37,7 @@ def co_occurring(folder: Path):
     (folder / "corpus.txt").write_text(examined_runs.corpus_text(given, times=1), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MERKHET_CACHE", str(folder / "cache"))
-        return cooccurrence(replace(given, options={"corpus": str(folder)}))
+        return cooccurrence(replace(given, options=AnalysisOptions(corpus=str(folder))))
 
 
 ANALYSES = {

@@ -128,7 +128,7 @@ def test_a_table_that_cannot_be_asked_about_is_refused(tmp_path) -> None:
         (["subject,position,start,end"], "contains no facts: there are no rows"),
         (
             ["subject,position,start,end", "Ann,Envoy,soon,later"],
-            "contains no facts: own.csv:2: start 'soon' is no year",
+            "contains no facts: own.csv:2: start 'soon' is not a date",
         ),
         (["subject,position,start,end", "Ann,Envoy,,"], "no facts with times"),
         (["subject,position,start,end", "Ann,Envoy,1990,"], "has times that can be asked about"),
