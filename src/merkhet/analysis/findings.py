@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from merkhet.analysis.comparison import Comparison, compare_models, is_layer_method
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merkhet.analysis.comparison import Comparison, Condition, compare_models, is_layer_method
 from merkhet.analysis.difference_text import format_size
 from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.records import Question
@@ -22,7 +25,7 @@ _MOST_COMPARED = 8
 def summarize_findings(
     *,
     scores: Sequence[Row],
-    answers: Sequence[Row],
+    answers: pa.Table | Sequence[Row],
     questions: Mapping[str, Question],
     clusters: Mapping[str, str],
     headline: Sequence[tuple[str, Metric]],
@@ -31,14 +34,21 @@ def summarize_findings(
     seed: int,
     classes: Mapping[str, str] | None = None,
     unusable_is_wrong: bool = False,
+    statements: bool = False,
+    conditions: Mapping[str, Condition] | None = None,
 ) -> dict[str, Any]:
     """Summarize a run.
+
+    Models that were trained under several conditions are compared where these differ in one respect. The sentences are
+    about models under one condition only; analyses describe the effects of conditions.
 
     Args:
         clusters: The fact of each question.
         headline: Tasks with their metrics.
         about: Names of relations and domains for sentences.
         classes: The class of each question, if scores are means over classes.
+        statements: Whether questions are statements; see :class:`merkhet.analysis.comparison.PairedModels`.
+        conditions: Conditions that models were trained under.
 
     Returns:
         ``sentences``, ``comparisons`` (paired, of the models without baselines) and ``unusable`` (counts by model and
@@ -47,26 +57,31 @@ def summarize_findings(
     scores = _select_first_method(scores)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
     comparisons = compare_models(
-        [answer for answer in answers if answer["model"] in models],
+        answers,
         questions,
         clusters,
         headline,
         seed=seed,
+        models=models,
+        conditions=conditions,
         classes=classes,
         unusable_is_wrong=unusable_is_wrong,
+        statements=statements,
     )
-    unusable = Counter(
-        (answer["model"], _reason_kind(answer["unusable"]))
-        for answer in answers
-        if answer["unusable"] is not None and not is_layer_method(answer["method"])
-    )
+    unusable = _count_unusable(answers)
     sentences = []
-    for model in models:
-        sentences += _describe_knowledge(model, scores, headline, about)
-        sentences += _describe_chance_level(model, scores, headline)
-    sentences += _describe_missing_intervals(scores, headline, models)
-    sentences += describe_comparisons(comparisons)
-    sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
+    if conditions:
+        labels = {name: condition.label for name, condition in conditions.items()}
+        sentences += describe_comparisons(
+            [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
+        )
+    else:
+        for model in models:
+            sentences += _describe_knowledge(model, scores, headline, about)
+            sentences += _describe_chance_level(model, scores, headline)
+        sentences += _describe_missing_intervals(scores, headline, models)
+        sentences += describe_comparisons(comparisons)
+        sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
     return {
         "sentences": sentences,
         "comparisons": [asdict(comparison) for comparison in comparisons],
@@ -74,6 +89,18 @@ def summarize_findings(
             {"model": model, "reason": reason, "count": count} for (model, reason), count in sorted(unusable.items())
         ],
     }
+
+
+def _count_unusable(answers: pa.Table | Sequence[Row]) -> Counter[tuple[str, str]]:
+    """Count the unusable answers by model and kind of reason."""
+    if isinstance(answers, pa.Table):
+        columns = ["model", "method", "unusable"]
+        answers = answers.select(columns).filter(pc.is_valid(answers["unusable"])).to_pylist()
+    return Counter(
+        (answer["model"], _reason_kind(answer["unusable"]))
+        for answer in answers
+        if answer["unusable"] is not None and not is_layer_method(answer["method"])
+    )
 
 
 def _select_first_method(scores: Sequence[Row]) -> list[Row]:
