@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -112,7 +113,7 @@ class PairedModels:
 
     def __init__(
         self,
-        answers: pa.Table | Sequence[Row],
+        answers: AnswerTable | pa.Table | Sequence[Row],
         questions: Mapping[str, Question],
         clusters: Mapping[str, str],
         *,
@@ -121,7 +122,7 @@ class PairedModels:
         unusable_is_wrong: bool = False,
         statements: bool = False,
     ) -> None:
-        self.table = AnswerTable(answers, questions)
+        self.table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
         self.seed, self.unusable_is_wrong = seed, unusable_is_wrong
         ids = self.table.ids
         self.clusters = question_clusters(ids, clusters, questions if statements else None)
@@ -161,7 +162,7 @@ class PairedModels:
             known = np.isfinite(values)
             sides.append((cell.question_codes(wrong)[known], values[known]))
         _, first, second = np.intersect1d(
-            *(self._pair_codes[codes] for codes, _ in sides), assume_unique=True, return_indices=True
+            self._pair_codes[sides[0][0]], self._pair_codes[sides[1][0]], assume_unique=True, return_indices=True
         )
         order = np.argsort(sides[0][0][first], kind="stable")
         first, second = first[order], second[order]
@@ -217,7 +218,7 @@ class PairedModels:
         if float(np.average(values[0] - values[1], weights=weights)) < 0.0:
             pair, values = pair[::-1], values[::-1]
         paired = clusters.difference(*values, seed, weights)
-        if np.isnan(paired.p):
+        if not all(map(math.isfinite, (paired.difference, paired.low, paired.high, paired.p))):
             return []
         details = clusters.details(*values, weights)
         fields: Row = {"model": pair[0], "other": pair[1], "n": len(shared.codes), "p_raw": paired.p}

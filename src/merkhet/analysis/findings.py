@@ -15,6 +15,7 @@ from merkhet.analysis.difference_text import format_size
 from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
+from merkhet.metrics.answer_table import LazyRows
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.metrics import Metric, get_metric, is_metric
 
@@ -93,6 +94,7 @@ def summarize_findings(
 
 def _count_unusable(answers: pa.Table | Sequence[Row]) -> Counter[tuple[str, str]]:
     """Count the unusable answers by model and kind of reason."""
+    answers = answers.table if isinstance(answers, LazyRows) and answers.table is not None else answers
     if isinstance(answers, pa.Table):
         columns = ["model", "method", "unusable"]
         answers = answers.select(columns).filter(pc.is_valid(answers["unusable"])).to_pylist()

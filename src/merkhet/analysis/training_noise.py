@@ -10,9 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.memory_types import LABELS, are_comparable, format_paired_difference
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, join_names, percent, quote_name
+from merkhet.analysis.comparison import Comparison, Condition, are_comparable, correct_comparisons
+from merkhet.analysis.memorized_run import LABELS, MemorizedRun, format_paired_difference, load_metric
+from merkhet.analysis.types import (
+    Analysis,
+    AnalysisInput,
+    Column,
+    Estimate,
+    Figure,
+    Table,
+    TableRow,
+    join_names,
+    percent,
+    quote_name,
+)
+from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _EXPLANATION = (
@@ -35,6 +47,33 @@ class TrainingScores:
     task: str
     scores: Mapping[str, tuple[float, ...]]
     """By metric, one score for each training in order."""
+
+
+def training_noise(inputs: AnalysisInput) -> Analysis | None:
+    """Show the scores of models that were trained several times; None if none was."""
+    run = MemorizedRun(inputs)
+    tables = [inputs.answer_table]
+    tables += [AnswerTable(answers, inputs.questions_by_id) for answers in inputs.repeated_answers]
+    scores: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for table in tables if len(tables) > 1 else ():
+        for key in table.cell_rows:
+            if key[0] not in inputs.baselines:
+                by_metric = scores.setdefault(key[:2], {})
+                for metric in run.metrics:
+                    value = float(table.cell(*key).values(load_metric(metric)).mean())
+                    by_metric.setdefault(metric, []).append(value)
+    return trainings(
+        [
+            TrainingScores(
+                model,
+                inputs.conditions[model].base,
+                inputs.conditions[model].settings,
+                task,
+                {metric: tuple(values) for metric, values in by_metric.items()},
+            )
+            for (model, task), by_metric in scores.items()
+        ]
+    )
 
 
 def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
@@ -129,9 +168,7 @@ def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[st
     """Compare every two conditions that differ in one respect, paired by seed, better one first."""
     for metric in metrics:
         for first, second in combinations(repeated, 2):
-            if first.task != second.task or not are_comparable(
-                first.base, first.condition, second.base, second.condition
-            ):
+            if first.task != second.task or not are_comparable(_condition(first), _condition(second)):
                 continue
             first_values, second_values = (np.array(entry.scores[metric]) for entry in (first, second))
             differences = first_values - second_values if len(first_values) == len(second_values) else np.zeros(0)
@@ -146,6 +183,10 @@ def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[st
                 if mean >= 0
                 else replace(comparison, model=second.model, other=first.model, difference=-mean, low=-high, high=-low)
             )
+
+
+def _condition(training_scores: TrainingScores) -> Condition:
+    return Condition(training_scores.base, "", training_scores.condition)
 
 
 def _as_estimate(comparison: Comparison) -> Estimate:

@@ -85,9 +85,7 @@ def comparability_remarks(
 
 
 def _sample_remarks(collection: RunCollection) -> list[str]:
-    """Name the runs that keep a sample of their answers, unless all recalls are compared."""
-    if collection.memorized:
-        return []
+    """Name the runs that keep a sample of their answers."""
     samples = [
         (label, run.record.get("sampled")) for label, run in zip(collection.labels, collection.runs, strict=True)
     ]
@@ -166,7 +164,9 @@ def _template_remarks(collection: RunCollection, question_ids: Sequence[pa.Array
             if names and templates[0] and templates[1]:
                 sentences.append(f"Only {label} asks by the templates {join_some(sorted(names), _MAX_NAMES)}.")
         unshared_prompts = [
-            table.filter(pc.invert(pc.is_in(table["question_id"], value_set=question_ids[run_index])))["prompt"]
+            table.filter(
+                pc.invert(pc.is_in(collection.pair_ids(table["question_id"]), value_set=question_ids[run_index]))
+            )["prompt"]
             for table, run_index in ((tables[first], second), (tables[second], first))
         ]
         count = pc.sum(pc.is_in(pc.unique(unshared_prompts[0]), value_set=pc.unique(unshared_prompts[1]))).as_py() or 0

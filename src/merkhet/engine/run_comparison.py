@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +17,10 @@ from merkhet.analysis.types import join_names, quote_name
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.engine._comparability import comparability_remarks, count_shared_questions, describe_shared_questions
 from merkhet.engine._paired_answers import PairedAnswers
-from merkhet.engine._paired_recalls import PairedRecalls
 from merkhet.engine._run_collection import RunCollection, collect_runs
 from merkhet.engine.combine_runs import correlate_downstream, report_data
 from merkhet.engine.run_folder import Run
-from merkhet.engine.study import GROUPS
+from merkhet.engine.study import GROUPS, STATEMENT_GROUPS
 from merkhet.metrics.metrics import get_metric, is_metric
 from merkhet.reports.comparison_page import ComparisonData
 
@@ -45,16 +44,6 @@ class ComparisonChoice:
 
 
 EVERY_PAIR = ComparisonChoice()
-
-
-class _PairedModels(Protocol):
-    models: list[str]
-
-    def compare(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]: ...
-    def compare_groups(self, pairs: Sequence[Pair], column: str) -> list[dict[str, Any]]: ...
-    def explain_missing(self, pairs: Sequence[Pair], comparisons: Sequence[Mapping[str, Any]]) -> list[str]: ...
-    def methods_by_task(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]: ...
-    def question_ids(self, run_index: int) -> pa.Array: ...
 
 
 def compare_runs(
@@ -85,7 +74,8 @@ def compare_runs(
         else [*asked_models, *_missing_reference(choice.against, asked_models)]
     )
     headline, metric_remarks = _select_headline(collection, choice)
-    pairing = _pair_models(collection, models, headline)
+    loaded = [(task, get_metric(metric, Path.cwd())) for task, metric in headline]
+    pairing = PairedAnswers(collection, models, loaded)
     reference = choice.against or (asked_models[0] if single_model else None)
     pairs = _pairs(pairing.models, reference)
     comparisons = pairing.compare(pairs)
@@ -136,14 +126,6 @@ def compare_runs(
     )
 
 
-def _pair_models(
-    collection: RunCollection, models: Sequence[str], headline: Sequence[tuple[str, str]]
-) -> _PairedModels:
-    if collection.memorized:
-        return PairedRecalls(collection, models, headline)
-    return PairedAnswers(collection, models, [(task, get_metric(metric, Path.cwd())) for task, metric in headline])
-
-
 def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tuple[list[tuple[str, str]], list[str]]:
     """Select tasks with their metrics to compare, and make a remark on each metric that cannot be used."""
     scored: dict[str, list[str]] = {}
@@ -170,7 +152,7 @@ def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tup
     entries = [
         (task, metric) for task in tasks for metric in choice.metrics or headline_metrics.get(task) or scored[task][:1]
     ]
-    usable = [entry for entry in entries if choice.metrics or collection.memorized or is_metric(entry[1])]
+    usable = [entry for entry in entries if choice.metrics or is_metric(entry[1])]
     unusable = sorted({metric for _, metric in entries} - {metric for _, metric in usable})
     remarks = [
         f"The metric {metric} is not merkhet's own, so models are not compared by it; name its file with --metric "
@@ -191,8 +173,10 @@ def _missing_reference(reference: str | None, models: Sequence[str]) -> list[str
 
 
 def _check_column(column: str, collection: RunCollection) -> str:
-    if column not in GROUPS and not collection.memorized:
-        raise InputError(f"models cannot be compared by {column!r}; {did_you_mean(column, GROUPS)}")
+    columns = STATEMENT_GROUPS if collection.memorized else GROUPS
+    if column not in columns:
+        models = "models that memorized" if collection.memorized else "models"
+        raise InputError(f"{models} cannot be compared by {column!r}; {did_you_mean(column, columns)}")
     return column
 
 

@@ -112,6 +112,8 @@ class Study(BaseModel):
 
 GROUPS = ("domain", "relation", "template", "rule", "split", "language", "mask", "conflict")
 """Group columns of scores: columns of questions, and those that :mod:`merkhet.engine.score_step` derives."""
+STATEMENT_GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
+"""Group columns of scores of statements that models have memorized."""
 
 
 def make_study(content: Mapping[str, Any], where: str) -> Study:

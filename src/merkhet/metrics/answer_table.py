@@ -69,8 +69,7 @@ class TableResponses(Responses):
             top=lazy(lambda: _top_predictions(table)),
             answers=lazy(lambda: [question.answers for question in questions]),
             candidates=[
-                question.candidates if ranked is None else ()
-                for question, ranked in zip(questions, among, strict=True)
+                question.candidates if ranked is None else () for question, ranked in zip(questions, among, strict=True)
             ],
             gold_ranks=lazy(lambda: [ranks or [] for ranks in table["gold_ranks"].to_pylist()]),
             gold_ties=lazy(lambda: [ties or [] for ties in table["gold_ties"].to_pylist()]),
@@ -89,7 +88,9 @@ class TableResponses(Responses):
         if not counts.all():
             raise MetricNotApplicableError("written answers have no ranks")
         ties = flatten_lists(self.table["gold_ties"])[1]
-        return GoldRanks(counts, *(values.to_numpy(zero_copy_only=False).astype(np.float64) for values in (ranks, ties)))
+        return GoldRanks(
+            counts, *(values.to_numpy(zero_copy_only=False).astype(np.float64) for values in (ranks, ties))
+        )
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class AnswerTable:
 
     def __init__(self, answers: pa.Table | Sequence[Row], questions: Mapping[str, Question]) -> None:
         table = answers.table if isinstance(answers, LazyRows) else answers
-        table = table if isinstance(table, pa.Table) else make_table(ANSWERS, table)  # type: ignore[arg-type]
+        table = table if isinstance(table, pa.Table) else make_table(ANSWERS, table)
         self.table = table.select(_COLUMNS).combine_chunks()
         self.questions = questions
         self.ids: list[str] = sorted(pc.unique(self.table["question_id"]).to_pylist())
@@ -193,7 +194,9 @@ class AnswerTable:
 
     @cached_property
     def _is_usable(self) -> NDArray[np.bool_]:
-        return np.asarray(pc.is_null(self.table["unusable"]).combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
+        return np.asarray(
+            pc.is_null(self.table["unusable"]).combine_chunks().to_numpy(zero_copy_only=False), dtype=bool
+        )
 
 
 def question_starts(codes: NDArray[Any]) -> IntArray:
@@ -256,7 +259,9 @@ def _target_indices(golds: pa.ChunkedArray, targets: Sequence[str]) -> list[int 
     matches = np.flatnonzero(pc.fill_null(pc.equal(names, wanted), False).to_numpy(zero_copy_only=False))
     rows = np.repeat(np.arange(len(counts)), counts)[matches]
     indices: list[int | None] = [None] * len(counts)
-    for row, index in zip(rows[::-1].tolist(), (matches - (np.cumsum(counts) - counts)[rows])[::-1].tolist(), strict=True):
+    for row, index in zip(
+        rows[::-1].tolist(), (matches - (np.cumsum(counts) - counts)[rows])[::-1].tolist(), strict=True
+    ):
         indices[row] = index
     return indices
 
@@ -264,5 +269,7 @@ def _target_indices(golds: pa.ChunkedArray, targets: Sequence[str]) -> list[int 
 def _as_integers(indices: pa.ChunkedArray | pa.Array, size: int) -> IntArray:
     if not size:
         return np.zeros(0, dtype=np.int64)
-    codes: IntArray = indices.to_numpy() if isinstance(indices, pa.ChunkedArray) else indices.to_numpy(zero_copy_only=False)
+    codes: IntArray = (
+        indices.to_numpy() if isinstance(indices, pa.ChunkedArray) else indices.to_numpy(zero_copy_only=False)
+    )
     return codes.astype(np.int64)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.metrics import METRICS
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
-from merkhet.metrics.recall_scores import MAX_BOOTSTRAP_FACTS
+from merkhet.metrics.clusters import MAX_BOOTSTRAP_FACTS
 from merkhet.reports import _citations as citations
 from merkhet.reports import _method_phrases as phrases
 from merkhet.reports import formatting as fmt
@@ -317,7 +317,7 @@ def _comparison_sentences(data: ReportData) -> tuple[list[str], list[str]]:
         f"exchange two models within facts ({_default_count(paired_difference, 'flips')} permutations){correction}. "
         "Intervals of differences are 95% percentile intervals of resampled facts, widened in the same way."
     ]
-    if data.record.get("recalls"):
+    if data.suite.get("experiment"):
         sentences.append("Where intervals come in closed form, so do p-values.")
     if len(pairs) > 1 and any(fmt.finite_or_none(pair.get("q")) is not None for pair in pairs):
         sources.append(citations.BENJAMINI)
