@@ -189,7 +189,7 @@ class MemorizedRun:
 
     def _baseline_name(self, memorized: MemorizedModel) -> str:
         name = f"{FREQUENCY}{memorized.model.removeprefix(memorized.base)}"
-        return name if name in self.inputs.conditions else FREQUENCY
+        return name if any(row["model"] == name for row in self.scores) else FREQUENCY
 
     def difference(
         self,

@@ -43,10 +43,10 @@ class AskedCounts:
 def count_asked(data: ReportData) -> AskedCounts:
     """Count questions, their facts, and the questions of each task.
 
-    The counts come from the run's tables or, if these are a sample, from its record.
+    The counts come from the run's tables or, if these are a sample or hold variants of statements, from its record.
     """
     record = data.record.get("questions") or {}
-    if data.record.get("sampled") or not data.questions.num_rows:
+    if data.suite.get("experiment") or data.record.get("sampled") or not data.questions.num_rows:
         return AskedCounts(int(record.get("count") or 0), int(record.get("facts") or 0), record.get("by_task") or {})
     task_counts = data.questions["task"].value_counts().to_pylist()
     facts = pc.count_distinct(pc.list_flatten(data.questions["facts"])).as_py()
