@@ -35,25 +35,8 @@ from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.recalls import TOP_SYMBOLS
 
 THRESHOLDS = (
-    0.001,
-    0.002,
-    0.005,
-    0.01,
-    0.02,
-    0.03,
-    0.05,
-    0.07,
-    0.1,
-    0.15,
-    0.2,
-    0.25,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07),
+    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
 )
 _PROMPT_KINDS = ("all", "one", "several")
 _BINS = 10
@@ -248,16 +231,8 @@ def _reliability_rows(memorized: MemorizedModel, recalled: Recalled, prompts: _P
         means = (float(values[inside].mean()) for values in (confidence, exact, correct))
         name = f"{100 * bin_index // _BINS}–{100 * (bin_index + 1) // _BINS}%"
         rows.append((memorized.base, memorized.facts, name, int(inside.sum()), *means, None))
-    rows.append(
-        (
-            memorized.base,
-            memorized.facts,
-            "all",
-            len(confidence),
-            *(float(values.mean()) for values in (confidence, exact, correct)),
-            error,
-        )
-    )
+    means = (float(values.mean()) for values in (confidence, exact, correct))
+    rows.append((memorized.base, memorized.facts, "all", len(confidence), *means, error))
     return rows
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from merkhet.analysis.comparison import Comparison, PairedModels, correct_comparisons
-from merkhet.analysis.types import AnalysisInput, Estimate, percent
+from merkhet.analysis.types import AnalysisInput, Estimate, TableRow, percent
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.metrics.answer_table import Cell
@@ -253,6 +253,12 @@ def make_comparisons(
             if n and paired.p == paired.p
         ]
     )
+
+
+def difference_cells(comparison: Comparison) -> TableRow:
+    """Return the cells of a paired difference: label of the metric, difference with its interval, p and n."""
+    difference = Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
+    return LABELS.get(comparison.metric, comparison.metric), difference, comparison.p, comparison.n
 
 
 def describe_side(difference: Comparison | PairedDifference) -> str:

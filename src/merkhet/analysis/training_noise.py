@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 
 from merkhet.analysis.comparison import Comparison, Condition, are_comparable, correct_comparisons
-from merkhet.analysis.memorized_run import LABELS, MemorizedRun, format_paired_difference, load_metric
+from merkhet.analysis.memorized_run import (
+    LABELS,
+    MemorizedRun,
+    difference_cells,
+    format_paired_difference,
+    load_metric,
+)
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -94,18 +100,7 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
             *(Column("Model"), Column("against"), Column("asked"), Column("Score")),
             *(Column("difference", "points"), Column("p", "p"), Column("trainings", "count")),
         )
-        rows = tuple(
-            (
-                entry.model,
-                entry.other,
-                entry.task,
-                LABELS.get(entry.metric, entry.metric),
-                _as_estimate(entry),
-                entry.p,
-                entry.n,
-            )
-            for entry in comparisons
-        )
+        rows = tuple((entry.model, entry.other, entry.task, *difference_cells(entry)) for entry in comparisons)
         tables.append(Table("Differences between trainings of the same seed.", columns, rows))
     first = metrics[0]
     bars = tuple(
@@ -113,7 +108,7 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
             "panel": entry.task,
             "x": entry.model.removeprefix(f"{entry.base}, "),
             "bar": entry.base,
-            **_interval_fields(entry, first),
+            **vars(mean_over_trainings(entry.scores[first])),
         }
         for entry in repeated
     )
@@ -147,21 +142,8 @@ def _student_interval(values: Sequence[float]) -> tuple[float, float] | tuple[No
 def _row(training_scores: TrainingScores, metric: str) -> TableRow:
     values = training_scores.scores[metric]
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    label = LABELS.get(metric, metric)
-    return (
-        training_scores.model,
-        training_scores.task,
-        label,
-        len(values),
-        mean_over_trainings(values),
-        deviation,
-        min(values),
-        max(values),
-    )
-
-
-def _interval_fields(training_scores: TrainingScores, metric: str) -> dict[str, Any]:
-    return vars(mean_over_trainings(training_scores.scores[metric]))
+    head = (training_scores.model, training_scores.task, LABELS.get(metric, metric), len(values))
+    return (*head, mean_over_trainings(values), deviation, min(values), max(values))
 
 
 def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[str]) -> Iterator[Comparison]:
@@ -189,25 +171,18 @@ def _condition(training_scores: TrainingScores) -> Condition:
     return Condition(training_scores.base, "", training_scores.condition)
 
 
-def _as_estimate(comparison: Comparison) -> Estimate:
-    return Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
-
-
 def _describe_trainings(training_scores: TrainingScores, metric: str) -> str:
     values, mean = training_scores.scores[metric], mean_over_trainings(training_scores.scores[metric])
     ends = f" [{100 * mean.low:.1f}, {100 * mean.high:.1f}]" if mean.low is not None and mean.high is not None else ""
     formatted = join_names([percent(value) for value in values])
     return (
         f"{quote_name(training_scores.model)} was trained {len(values)} times: {LABELS.get(metric, metric)} on "
-        f"{training_scores.task} is "
-        f"{formatted}, "
-        f"on average {percent(mean.value or 0.0)}{ends}."
+        f"{training_scores.task} is {formatted}, on average {percent(mean.value or 0.0)}{ends}."
     )
 
 
 def _describe_difference(comparison: Comparison) -> str:
     return (
         f"Over {comparison.n} trainings, {quote_name(comparison.model)} is above {quote_name(comparison.other)} on "
-        f"{comparison.task}: "
-        f"{format_paired_difference(comparison)}."
+        f"{comparison.task}: {format_paired_difference(comparison)}."
     )

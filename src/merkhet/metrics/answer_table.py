@@ -140,7 +140,7 @@ class AnswerTable:
     """The answers of a run, by model, task, probe and method."""
 
     def __init__(self, answers: pa.Table | Sequence[Row], questions: Mapping[str, Question]) -> None:
-        table = answers.table if isinstance(answers, LazyRows) else answers
+        table = answers.table if isinstance(answers, LazyRows) and answers.table is not None else answers
         table = table if isinstance(table, pa.Table) else make_table(ANSWERS, table)
         self.table = table.select(_COLUMNS).combine_chunks()
         self.questions = questions
@@ -166,7 +166,7 @@ class AnswerTable:
         order = np.argsort(key, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(key[order])) + 1) if len(order) else []
         parts.sort(key=lambda rows: int(rows[0]))
-        return {tuple(names[codes[rows[0]]] for codes, names in columns): rows for rows in parts}  # type: ignore[misc]
+        return {tuple(names[codes[rows[0]]] for codes, names in columns): rows for rows in parts}
 
     def cell(self, model: str, task: str, probe: str, method: str) -> Cell:
         """Return the answers of one model to one task by one probe and method."""

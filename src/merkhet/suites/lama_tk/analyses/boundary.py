@@ -17,6 +17,7 @@ from merkhet.analysis.memorized_run import (
     MemorizedRun,
     Recalled,
     describe_side,
+    difference_cells,
     format_paired_difference,
     format_score,
     make_comparisons,
@@ -112,14 +113,8 @@ def _compare_with_none(run: MemorizedRun, conditions: Sequence[MemorizedModel]) 
     """Compare every model with times left out with the same model without, on stored statements and boundaries."""
     differences = {}
     for memorized in conditions:
-        twin = next(
-            (
-                candidate
-                for candidate in conditions
-                if candidate.base == memorized.base and not candidate.condition["dynamic"]
-            ),
-            None,
-        )
+        same_base = (candidate for candidate in conditions if candidate.base == memorized.base)
+        twin = next((candidate for candidate in same_base if not candidate.condition["dynamic"]), None)
         if twin is None or twin is memorized:
             continue
         for task, metric in ((STATEMENT, "acc@1"), (BOUNDARY, "acc@1"), (BOUNDARY, "hit@10")):
@@ -140,15 +135,12 @@ def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequenc
     by_name = {memorized.model: memorized for memorized in conditions}
     rows = tuple(
         (
-            by_name[difference.model].base,
-            _left_out_share(by_name[difference.model]),
-            difference.task,
-            LABELS[difference.metric],
-            Estimate(difference.difference, difference.low, difference.high, difference.n),
-            difference.p,
-            difference.n,
+            by_name[paired.model].base,
+            _left_out_share(by_name[paired.model]),
+            paired.task,
+            *difference_cells(paired),
         )
-        for difference in differences
+        for paired in differences
     )
     columns = (
         *(Column("Model"), Column("times left out"), Column("asked"), Column("Score")),
@@ -238,14 +230,8 @@ def _describe_base(
         )
         stored = run.cell(memorized.model, STATEMENT, "acc@1")
         text += "" if stored is None else f", {format_score(stored)} on what was stored"
-        change = next(
-            (
-                difference
-                for difference in differences
-                if (difference.task, difference.metric, difference.model) == ("both", "acc@1", memorized.model)
-            ),
-            None,
-        )
+        key = ("both", "acc@1", memorized.model)
+        change = next((paired for paired in differences if (paired.task, paired.metric, paired.model) == key), None)
         if change is not None:
             text += f"; {describe_side(change)} the same with none left out ({format_paired_difference(change)})"
         baseline_difference = run.above_baseline(memorized, BOUNDARY, "acc@1")

@@ -15,11 +15,12 @@ from merkhet.analysis.memorized_run import (
     MemorizedRun,
     Recalled,
     describe_side,
+    difference_cells,
     format_paired_difference,
     format_score,
     make_comparisons,
 )
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, quote_name
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Figure, Table, TableRow, quote_name
 from merkhet.metrics.bootstrap import PairedDifference
 
 IMPLICIT, ORDER = "implicit", "order"
@@ -77,16 +78,10 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
             n = next((cell.n for cell in cells if cell is not None), None)
             chance = run.chance(memorized.model, task, run.metrics[0], **groups)
             first_and_last = (baseline_cells[0], baseline_cells[-1])
-            rows.append(
-                (
-                    memorized.base,
-                    name,
-                    n,
-                    *cells,
-                    *(None if baseline_cell is None else baseline_cell.value for baseline_cell in first_and_last),
-                    chance,
-                )
+            baseline_values = (
+                None if baseline_cell is None else baseline_cell.value for baseline_cell in first_and_last
             )
+            rows.append((memorized.base, name, n, *cells, *baseline_values, chance))
     first, last = LABELS[run.metrics[0]], LABELS[run.metrics[-1]]
     columns = (
         *(Column("Model"), Column("asked"), Column("n", "count")),
@@ -128,16 +123,7 @@ def _paired_wordings(recalled: Recalled, metric: str, seed: int) -> tuple[Paired
 
 def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequence[Comparison]) -> Table:
     bases = {memorized.model: memorized.base for memorized in conditions}
-    rows = tuple(
-        (
-            bases[paired.model],
-            LABELS[paired.metric],
-            Estimate(paired.difference, paired.low, paired.high, paired.n),
-            paired.p,
-            paired.n,
-        )
-        for paired in differences
-    )
+    rows = tuple((bases[paired.model], *difference_cells(paired)) for paired in differences)
     columns = (
         *(Column("Model"), Column("Score"), Column("paraphrase against within", "points")),
         *(Column("p", "p"), Column("facts", "count")),
@@ -163,14 +149,8 @@ def _bar_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Figu
 
 def _describe_model(run: MemorizedRun, memorized: MemorizedModel, differences: Sequence[Comparison]) -> list[str]:
     sentences = []
-    change = next(
-        (
-            difference
-            for difference in differences
-            if (difference.model, difference.metric) == (memorized.model, "acc@1")
-        ),
-        None,
-    )
+    key = (memorized.model, "acc@1")
+    change = next((paired for paired in differences if (paired.model, paired.metric) == key), None)
     cells = [run.cell(memorized.model, IMPLICIT, "acc@1", template=name) for name in (WITHIN, PARAPHRASE)]
     if change is not None:
         sentences.append(

@@ -12,6 +12,7 @@ from merkhet.analysis.memorized_run import (
     MemorizedModel,
     MemorizedRun,
     describe_side,
+    difference_cells,
     format_paired_difference,
     format_score,
     make_comparisons,
@@ -20,7 +21,6 @@ from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
     Column,
-    Estimate,
     Figure,
     Table,
     TableRow,
@@ -93,15 +93,8 @@ def _training_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
     for memorized in conditions:
         baseline_cells = (run.baseline(memorized, STATEMENT, metric) for metric in first_and_last)
         chances = (run.chance(memorized.model, STATEMENT, metric) for metric in first_and_last)
-        rows.append(
-            (
-                *_head_cells(memorized),
-                memorized.record.get("epochs"),
-                memorized.record.get("seconds"),
-                *baseline_cells,
-                *chances,
-            )
-        )
+        effort = (memorized.record.get("epochs"), memorized.record.get("seconds"))
+        rows.append((*_head_cells(memorized), *effort, *baseline_cells, *chances))
     columns = (
         *(*_HEAD_COLUMNS, Column("epochs", "count"), Column("seconds", "count")),
         *(Column(f"{name} {LABELS[metric]}", "share") for name in ("frequency", "chance") for metric in first_and_last),
@@ -142,17 +135,9 @@ def _conflict_costs(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
 
 def _find_twin(conditions: Sequence[MemorizedModel], memorized: MemorizedModel) -> MemorizedModel | None:
     """Find the same model with the same number of facts, stored without conflict."""
-    if not memorized.conflict:
-        return None
     key = (memorized.base, memorized.facts, memorized.static)
-    return next(
-        (
-            candidate
-            for candidate in conditions
-            if not candidate.conflict and (candidate.base, candidate.facts, candidate.static) == key
-        ),
-        None,
-    )
+    without = (candidate for candidate in conditions if memorized.conflict and not candidate.conflict)
+    return next((twin for twin in without if (twin.base, twin.facts, twin.static) == key), None)
 
 
 def _distinct_metrics(metrics: Sequence[str]) -> list[str]:
@@ -168,9 +153,7 @@ def _cost_table(run: MemorizedRun, conditions: Sequence[MemorizedModel], costs: 
             by_name[paired.model].facts,
             LABELS[paired.metric],
             *(run.cell(name, STATEMENT, paired.metric, conflict="no") for name in (paired.other, paired.model)),
-            Estimate(paired.difference, paired.low, paired.high, paired.n),
-            paired.p,
-            paired.n,
+            *difference_cells(paired)[1:],
         )
         for paired in costs
     )
