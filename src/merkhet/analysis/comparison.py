@@ -101,10 +101,7 @@ class PairedModels:
     A question with several answers counts once, by their mean. A question for which a metric is undefined is skipped.
 
     Args:
-        answers: Table or rows of answers.
-        questions: Questions by id.
         clusters: The fact of each question.
-        seed: Seed of the tests.
         classes: The class of each question; with it, a difference is the mean over classes.
         unusable_is_wrong: Score unusable questions 0, in metrics that are a share and better if higher; else skip them.
         statements: Whether questions are statements: variants of one are paired (see :func:`statement_id`), and

@@ -202,9 +202,6 @@ class MemorizedRun:
         """Estimate the paired difference of two models, and the number of statements that they share.
 
         Args:
-            pair: The two models.
-            task: The task.
-            metric: The metric.
             seed_parts: Parts that the seed is derived from.
             only: Selects statements of the first model.
         """

@@ -38,7 +38,6 @@ def describe_shared_questions(shared: Sequence[Mapping[str, Any]], kind: str = "
     """Describe the counts of :func:`count_shared_questions` in sentences.
 
     Args:
-        shared: Counts of each pair of runs.
         kind: Noun for what was asked.
     """
     if not shared:
@@ -70,9 +69,6 @@ def comparability_remarks(
     """Collect the differences between runs that may explain a difference between their models.
 
     Args:
-        collection: The runs.
-        models: Names of the models that are compared.
-        question_ids: Ids of the questions that each run asked.
         ways: Probe and method by task and model.
     """
     return [

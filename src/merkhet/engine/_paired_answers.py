@@ -42,24 +42,9 @@ class PairedAnswers:
         )
         self.models = [model for model in models if model in self.paired.models]
 
-    def compare(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]:
-        """Compare pairs of models on every task; add both scores on the shared questions."""
-        return self._compare(pairs)
-
-    def compare_groups(self, pairs: Sequence[Pair], column: str) -> list[dict[str, Any]]:
-        """Compare pairs of models within each group of a column."""
-        statements = self.collection.memorized
-        groups = {
-            row["question_id"]: value
-            for row in self.collection.questions.questions.to_pylist()
-            if (value := group_values(row, self.questions[row["question_id"]], [column], statements)[column])
-            is not None
-        }
-        return self._compare(pairs, groups, column)
-
-    def _compare(
-        self, pairs: Sequence[Pair], groups: Mapping[str, str] | None = None, column: str | None = None
-    ) -> list[dict[str, Any]]:
+    def compare(self, pairs: Sequence[Pair], column: str | None = None) -> list[dict[str, Any]]:
+        """Compare pairs of models on every task, within each group of a column if given; add both scores."""
+        groups = self._groups(column) if column else None
         comparisons = [
             comparison
             for pair in pairs
@@ -68,6 +53,15 @@ class PairedAnswers:
             for comparison in self.paired.compare(pair, task, metric, groups=groups, column=column)
         ]
         return [self._with_scores(comparison, groups) for comparison in correct_comparisons(comparisons)]
+
+    def _groups(self, column: str) -> dict[str, str]:
+        """Return the group of each question that has one."""
+        statements = self.collection.memorized
+        values = {
+            row["question_id"]: group_values(row, self.questions[row["question_id"]], [column], statements)[column]
+            for row in self.collection.questions.questions.to_pylist()
+        }
+        return {name: value for name, value in values.items() if value is not None}
 
     def _are_comparable(self, pair: Pair) -> bool:
         return are_comparable(*(self.collection.conditions.get(model) for model in pair))

@@ -27,7 +27,6 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
     questions that they share.
 
     Args:
-        runs: Runs of one suite.
         downstream: CSV file of the models' scores on other tasks to correlate with.
     """
     collection = collect_runs(runs)

@@ -132,7 +132,6 @@ def make_report_steps(resolved: ResolvedStudy, card: SuiteCard, analyses: Sequen
     """Make the step that writes report.html; none if the study has no report.
 
     Args:
-        resolved: The resolved study.
         card: The suite's card, as the run records it.
         analyses: Files of analyses that the report shows.
     """
@@ -203,7 +202,6 @@ def hash_build_inputs(resolved: ResolvedStudy, files: Mapping[str, str]) -> Buil
     """Hash the sources of a study's questions.
 
     Args:
-        resolved: The resolved study.
         files: Hash of each file that an option names.
     """
     study, home = resolved.study, resolved.home

@@ -86,10 +86,7 @@ def make_record(
     """Make the content of run.json.
 
     Args:
-        params: Parameters of the record.
-        runtime: How the run was started.
         questions: Counts and digest of the questions.
-        models: Record of each model.
     """
     return {
         "merkhet": __version__,

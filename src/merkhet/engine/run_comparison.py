@@ -52,8 +52,6 @@ def compare_runs(
     """Compare the models of runs of one suite on the questions that they share.
 
     Args:
-        runs: Runs of one suite.
-        choice: What to compare.
         downstream: CSV file of the models' scores on other tasks to correlate with.
 
     Returns:
@@ -79,7 +77,7 @@ def compare_runs(
     reference = choice.against or (asked_models[0] if single_model else None)
     pairs = _pairs(pairing.models, reference)
     comparisons = pairing.compare(pairs)
-    groups = pairing.compare_groups(pairs, _check_column(choice.by, collection)) if choice.by else []
+    groups = pairing.compare(pairs, _check_column(choice.by, collection)) if choice.by else []
     if choice.against is not None:
         comparisons = [_against_reference(comparison, choice.against) for comparison in comparisons]
     question_ids = [pairing.question_ids(run_index) for run_index in range(len(runs))]

@@ -120,7 +120,6 @@ def make_study(content: Mapping[str, Any], where: str) -> Study:
     """Validate the content of a study.
 
     Args:
-        content: Keys and values.
         where: Origin of the content, for messages.
 
     Raises:

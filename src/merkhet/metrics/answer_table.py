@@ -118,7 +118,6 @@ class Cell:
         """Compute the metric (or its chance level) by question, each as the mean over its answers.
 
         Args:
-            metric: The metric.
             chance: Compute the chance level instead.
             wrong: Add a value of 0 for each question without a usable answer.
         """

@@ -29,11 +29,9 @@ def recall_answers(
     Where more right answers share the best score than are among the top symbols, the first others are named.
 
     Args:
-        statements: The statements.
         recalls: One recall for each statement, in any order.
         question_ids: Id of the question of each statement.
         symbols: Symbols with their labels.
-        model: Name of the model.
     """
     recalls = align_recalls(statements, recalls)
     parts = [

@@ -42,13 +42,8 @@ def score_answers(
     have no ranks. The result does not depend on the order of the answers.
 
     Args:
-        suite: Name of the suite.
-        questions: Questions by id.
         groups_of: Group columns (domain, relation, …) of each question.
         clusters: Cluster (fact) of each question.
-        answers: Table or rows of answers.
-        metrics: The metrics.
-        seed: Seed of the intervals.
         groups_by_model: Group columns that depend on the model, by model and question.
         group_sets: Columns to group by, together; each column alone by default.
         average_over: Group column whose classes are averaged with equal weight in the score of a task.

@@ -46,9 +46,7 @@ def statement_questions(statements: pa.Table, symbols: pa.Table, *, suite: str, 
     """Make the questions of statements, with labels in place of symbols.
 
     Args:
-        statements: The statements.
         symbols: Symbols with their labels.
-        suite: Name of the suite.
         candidate_set: Id of the set of all labels.
     """
     labels = dict(zip(symbols["symbol"].to_pylist(), symbols["label"].to_pylist(), strict=True))
