@@ -104,7 +104,7 @@ def _pretrain_step(
         seed=resolved.study.seed,
         corpus=content,
     )
-    runtime = PretrainRuntime(model.spec, public_source(model.source), str(corpus), process_settings(settings))
+    runtime = PretrainRuntime(model.spec, public_source(model.source), process_settings(settings), str(corpus))
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors")
     title = f"pretrain {model.name} by {settings.objective}"
     return Step(title, "learn", pretrain, params, runtime, (), outputs)

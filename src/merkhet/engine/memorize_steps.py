@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from merkhet.core.files import write_json
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
-from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, candidate_set_id, make_table, read_table, write_table
+from merkhet.core.schemas import ANSWERS, CANDIDATES, candidate_set_id, make_table, read_table, write_table
 from merkhet.engine._run_collection import concat_distinct
-from merkhet.engine._training_steps import planned_model
+from merkhet.engine._training_steps import WeightParams, WeightRuntime, planned_model
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, read_json
@@ -23,32 +23,10 @@ from merkhet.metrics.recalls import PROBE, frequency_recalls, recall_answers
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import missing_models_extra
 from merkhet.questions.question_files import QuestionSet, write_questions
-from merkhet.questions.statements import label_symbols, statement_question_ids, statement_questions
+from merkhet.questions.statements import label_symbols, statement_facts, statement_question_ids, statement_questions
 from merkhet.training.artifact import read_artifact
 
 logger = logging.getLogger("merkhet.engine")
-
-
-@dataclass(frozen=True)
-class MemorizeParams:
-    """Parameters of a training that memorizes."""
-
-    name: str
-    """Name of the trained model."""
-    fingerprint: str
-    kind: str
-    dtype: str
-    settings: Mapping[str, Any]
-    """Settings of training that affect the result."""
-    seed: int
-
-
-@dataclass(frozen=True)
-class MemorizeRuntime(ModelRuntime):
-    """Location of the model, and settings of the processes."""
-
-    processes: Mapping[str, Any]
-    """Settings that do not affect the result."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +55,7 @@ class RecallParams:
     probe: str = PROBE
 
 
-def memorize_statements(context: StepContext[MemorizeParams, MemorizeRuntime]) -> None:
+def memorize_statements(context: StepContext[WeightParams, WeightRuntime]) -> None:
     """Train a model to store the statements of a set; resume from the last checkpoint.
 
     The first output is the record, learned.json; the model lies beside it.
@@ -130,13 +108,11 @@ def write_statement_questions(context: StepContext[StatementQuestionParams, Noth
         statement_questions(read_table(STATEMENTS, folder / name), symbols, suite=suite, candidate_set=candidate_set)
         for name in sets
     ]
-    columns = {"fact_id": "fact_id", "subject": "subject", "predicate": "relation", "object": "object"}
-    facts = pq.read_table(folder / FACTS_FILE).select([*columns.values(), "start", "end"])
     remarks = [remark for file in (ABOUT_FACTS, ABOUT_SETS) for remark in read_json(folder / file)["remarks"]]
     question_set = QuestionSet(
         concat_distinct(questions, "question_id"),
         make_table(CANDIDATES, [{"candidate_set": candidate_set, "candidates": labels}]),
-        make_table(FACTS, facts.rename_columns([*columns, "start", "end"]).to_pylist()),
+        statement_facts(pq.read_table(folder / FACTS_FILE)),
         about={"remarks": remarks},
     )
     write_questions(question_set, folder)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -159,6 +160,15 @@ def _register_model(model: Any) -> str:
     return model.name
 
 
+@contextmanager
+def _located(where: str) -> Iterator[None]:
+    """Add the origin of a study to errors."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
 def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
     known = [*suite.options, *available_options(suite.analysis_names())]
     for key in study.options:
@@ -172,10 +182,8 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
         if choice.options:
             from merkhet.probes.probe_support import check_probe_options
 
-            try:
+            with _located(where):
                 check_probe_options(choice.probe, PROBES.get(choice.probe, home), choice.options)
-            except InputError as error:
-                raise InputError(f"{where}: {error}") from error
     if study.shots and study.data is None and "split" not in suite.options:
         raise InputError(f"{where}: {suite.name} has no training questions to show as examples (shots)")
     if study.learning is not None:
@@ -200,10 +208,8 @@ def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> No
         raise InputError(
             f"{where}: {suite.name} plans its own trainings and cannot continue pre-training (learner {PRETRAIN})"
         )
-    try:
+    with _located(where):
         resolve_pretraining(study.learning.settings, home)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
 
 
 def memorizes(study: Study) -> bool:
@@ -218,10 +224,8 @@ def _check_memorizing(study: Study, suite: Suite, where: str) -> None:
 
     if not suite.memorizes:
         raise InputError(f"{where}: {suite.name} has nothing to memorize (learner {MEMORIZE}); choose another suite")
-    try:
+    with _located(where):
         make_memorize_settings(study.learning.settings)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
 
 
 def _resolve_models(suite: Suite, study: Study, home: Path) -> tuple[ResolvedModel, ...]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.ids import digest
-from merkhet.core.schemas import QUESTIONS, validate
+from merkhet.core.schemas import FACTS, QUESTIONS, validate
 
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
 
@@ -79,6 +79,12 @@ def statement_questions(statements: pa.Table, symbols: pa.Table, *, suite: str, 
         "template": templates,
     }
     return validate(QUESTIONS, pa.table(columns))
+
+
+def statement_facts(table: pa.Table) -> pa.Table:
+    """Return facts with times as a table of facts."""
+    columns = ["fact_id", "subject", "relation", "object", "start", "end"]
+    return validate(FACTS, table.select(columns).rename_columns({"relation": "predicate"}))
 
 
 def _label_prompts(prompts: pa.ChunkedArray, labels: Mapping[str, str]) -> pa.Array:

@@ -11,11 +11,10 @@ from merkhet.analysis.comparison import Condition as TrainingCondition
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
 from merkhet.core.ids import derived_seed, digest
+from merkhet.engine._training_steps import WeightParams, WeightRuntime
 from merkhet.engine.ask_planning import public_source
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.memorize_steps import (
-    MemorizeParams,
-    MemorizeRuntime,
     RecallParams,
     StatementQuestionParams,
     memorize_statements,
@@ -311,7 +310,7 @@ class Memory:
             f"memorize {name}",
             "learn",
             memorize_statements,
-            MemorizeParams(
+            WeightParams(
                 name=name,
                 fingerprint=model.fingerprint,
                 kind=model.kind,
@@ -319,7 +318,7 @@ class Memory:
                 settings=result_settings(settings),
                 seed=derived_seed(study.seed, "training", str(training)) if training else study.seed,
             ),
-            MemorizeRuntime(model.spec, source, process_settings(settings)),
+            WeightRuntime(model.spec, source, process_settings(settings)),
             (SYMBOLS_FILE, set_file(condition.stored)),
             (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors"),
         )
