@@ -170,7 +170,7 @@ class MemorizedRun:
             questions,
             [self.inputs.clusters[name] for name in ids],
             self.paired.clusters.take(cell.codes),
-            table.table["ranked"].take(pa.array(cell.rows)),
+            table.column("ranked").take(pa.array(cell.rows)),
         )
 
     def cell(self, model: str, task: str, metric: str, **groups: str) -> Estimate | None:

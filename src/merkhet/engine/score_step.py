@@ -75,10 +75,11 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
     params = context.params
     question_set = read_questions(context.folder)
     questions = question_set.by_id()
-    rows = question_set.questions.to_pylist()
     scoring = params.scoring
     columns = [name for group in params.groups for name in group]
     columns = list(dict.fromkeys([*columns, *filter(None, [scoring.average_over])]))
+    known = [name for name in columns if name in question_set.questions.column_names]
+    rows = question_set.questions.select(list(dict.fromkeys(["question_id", *known]))).to_pylist()
     groups = {
         row["question_id"]: group_values(row, questions[row["question_id"]], columns, scoring.statements)
         for row in rows

@@ -54,40 +54,44 @@ class LazyRows(Sequence[Any]):
 class TableResponses(Responses):
     """Responses of rows of a table of answers; columns become Python objects only when a metric reads them."""
 
-    table: pa.Table
+    column: Callable[[str], pa.ChunkedArray]
+    """Returns a column of the answers."""
 
     @classmethod
-    def collect(cls, table: pa.Table, questions: Sequence[Question]) -> TableResponses:
-        """Collect the responses of a table whose rows answer these questions."""
-        size = table.num_rows
+    def collect(cls, column: Callable[[str], pa.ChunkedArray], questions: Sequence[Question]) -> TableResponses:
+        """Collect the responses of answers to these questions, by a function that returns a column of the answers."""
+        size = len(questions)
 
         def lazy(load: Callable[[], Sequence[Any]]) -> LazyRows:
             return LazyRows(size, load)
 
-        among = table["among"].to_pylist()
+        right, outcomes = column("right"), column("outcome")
         responses = cls(
-            top=lazy(lambda: _top_predictions(table)),
+            top=lazy(lambda: _top_predictions(column("ranked"), column("gold_ranks"))),
             answers=lazy(lambda: [question.answers for question in questions]),
-            candidates=[
-                question.candidates if ranked is None else () for question, ranked in zip(questions, among, strict=True)
-            ],
-            gold_ranks=lazy(lambda: [ranks or [] for ranks in table["gold_ranks"].to_pylist()]),
-            gold_ties=lazy(lambda: [ties or [] for ties in table["gold_ties"].to_pylist()]),
-            targets=_target_indices(table["golds"], [question.target for question in questions]),
-            among=among,
-            outcomes=table["outcome"].to_pylist(),
-            right_counts=table["right"].to_pylist() if table["right"].null_count < size else (),
+            candidates=lazy(
+                lambda: [
+                    question.candidates if ranked is None else ()
+                    for question, ranked in zip(questions, column("among").to_pylist(), strict=True)
+                ]
+            ),
+            gold_ranks=lazy(lambda: [ranks or [] for ranks in column("gold_ranks").to_pylist()]),
+            gold_ties=lazy(lambda: [ties or [] for ties in column("gold_ties").to_pylist()]),
+            targets=lazy(lambda: _target_indices(column("golds"), [question.target for question in questions])),
+            among=lazy(lambda: column("among").to_pylist()),
+            outcomes=outcomes.to_pylist() if outcomes.null_count < size else [None] * size,
+            right_counts=right.to_pylist() if right.null_count < size else (),
         )
-        responses.__dict__["table"] = table
+        responses.__dict__["column"] = column
         return responses
 
     @cached_property
     def golds(self) -> GoldRanks:
         """The ranks of the right answers in flat arrays, at least one per question."""
-        counts, ranks = flatten_lists(self.table["gold_ranks"])
+        counts, ranks = flatten_lists(self.column("gold_ranks"))
         if not counts.all():
             raise MetricNotApplicableError("written answers have no ranks")
-        ties = flatten_lists(self.table["gold_ties"])[1]
+        ties = flatten_lists(self.column("gold_ties"))[1]
         return GoldRanks(
             counts, *(values.to_numpy(zero_copy_only=False).astype(np.float64) for values in (ranks, ties))
         )
@@ -141,15 +145,16 @@ class AnswerTable:
     def __init__(self, answers: pa.Table | Sequence[Row], questions: Mapping[str, Question]) -> None:
         table = answers.table if isinstance(answers, LazyRows) and answers.table is not None else answers
         table = table if isinstance(table, pa.Table) else make_table(ANSWERS, table)
-        self.table = table.select(_COLUMNS).combine_chunks()
-        self.questions = questions
+        self.table = table.select(_COLUMNS)
         self.ids: list[str] = sorted(pc.unique(self.table["question_id"]).to_pylist())
         """Ids of the answered questions in order; a question's code is its index here."""
         self.codes = _as_integers(
             pc.index_in(self.table["question_id"], value_set=pa.array(self.ids, pa.string())), self.table.num_rows
         )
-        self.tasks = [questions[question_id].task for question_id in self.ids]
+        self.questions = [questions[question_id] for question_id in self.ids]
+        self.tasks = [question.task for question in self.questions]
         self._cells: dict[tuple[str, str, str, str], Cell] = {}
+        self._columns: dict[str, pa.ChunkedArray] = {}
 
     @cached_property
     def cell_rows(self) -> dict[tuple[str, str, str, str], IntArray]:
@@ -167,6 +172,15 @@ class AnswerTable:
         parts.sort(key=lambda rows: int(rows[0]))
         return {tuple(names[codes[rows[0]]] for codes, names in columns): rows for rows in parts}
 
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column of the answers in one chunk."""
+        if name not in self._columns:
+            column = self.table[name]
+            self._columns[name] = (
+                pa.chunked_array([column.combine_chunks()], column.type) if column.num_chunks > 1 else column
+            )
+        return self._columns[name]
+
     def cell(self, model: str, task: str, probe: str, method: str) -> Cell:
         """Return the answers of one model to one task by one probe and method."""
         key = (model, task, probe, method)
@@ -176,8 +190,7 @@ class AnswerTable:
 
     def _make_cell(self, key: tuple[str, str, str, str]) -> Cell:
         members = self.cell_rows[key]
-        repeats = pc.fill_null(self.table["repeat"], 0).to_numpy()
-        members = members[np.lexsort((repeats[members], self.codes[members]))]
+        members = members[np.lexsort((self._repeats[members], self.codes[members]))]
         usable = members[self._is_usable[members]]
         starts = question_starts(self.codes[usable])
         answered = self.codes[usable][starts]
@@ -187,9 +200,14 @@ class AnswerTable:
         # The first row in the order of the table decides where a group appears among the scores.
         first_rows = np.minimum.reduceat(members, firsts) if len(members) else members
         first_rows = np.concatenate([first_rows[is_answered], first_rows[~is_answered]])
-        questions = [self.questions[self.ids[code]] for code in self.codes[usable].tolist()]
-        responses = TableResponses.collect(self.table.take(pa.array(usable)), questions)
+        questions = [self.questions[code] for code in self.codes[usable].tolist()]
+        rows = pa.array(usable)
+        responses = TableResponses.collect(lambda name: self.column(name).take(rows), questions)
         return Cell(*key, usable, first_rows, starts, codes, len(answered), responses)
+
+    @cached_property
+    def _repeats(self) -> IntArray:
+        return np.asarray(pc.fill_null(self.table["repeat"], 0).to_numpy(), dtype=np.int64)
 
     @cached_property
     def _is_usable(self) -> NDArray[np.bool_]:
@@ -240,29 +258,26 @@ def first_tied(ranked: pa.ChunkedArray) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, entries.filter(pa.array(is_top)))
 
 
-def _top_predictions(table: pa.Table) -> list[list[Prediction]]:
+def _top_predictions(ranked: pa.ChunkedArray, gold_ranks: pa.ChunkedArray) -> list[list[Prediction]]:
     """Return the candidates tied for the first rank; several written answers as one tuple."""
-    counts = flatten_lists(table["gold_ranks"])[0]
     return [
         [tuple(entry["candidate"] for entry in tied)]
         if len(tied) > 1 and not count
         else [entry["candidate"] for entry in tied]
-        for tied, count in zip(first_tied(table["ranked"]).to_pylist(), counts, strict=True)
+        for tied, count in zip(first_tied(ranked).to_pylist(), flatten_lists(gold_ranks)[0], strict=True)
     ]
 
 
 def _target_indices(golds: pa.ChunkedArray, targets: Sequence[str]) -> list[int | None]:
     """Return the index of each question's target among its ranked right answers; None if it is not among them."""
     counts, names = flatten_lists(golds)
-    wanted = pa.array(targets, pa.string()).take(pa.array(np.repeat(np.arange(len(counts)), counts)))
+    owners = np.repeat(np.arange(len(counts)), counts)
+    wanted = pa.array(targets, pa.string()).take(pa.array(owners))
     matches = np.flatnonzero(pc.fill_null(pc.equal(names, wanted), False).to_numpy(zero_copy_only=False))
-    rows = np.repeat(np.arange(len(counts)), counts)[matches]
-    indices: list[int | None] = [None] * len(counts)
-    for row, index in zip(
-        rows[::-1].tolist(), (matches - (np.cumsum(counts) - counts)[rows])[::-1].tolist(), strict=True
-    ):
-        indices[row] = index
-    return indices
+    rows, first = np.unique(owners[matches], return_index=True)
+    indices = np.full(len(counts), -1)
+    indices[rows] = matches[first] - (np.cumsum(counts) - counts)[rows]
+    return [None if index < 0 else index for index in indices.tolist()]
 
 
 def _as_integers(indices: pa.ChunkedArray | pa.Array, size: int) -> IntArray:

@@ -143,11 +143,10 @@ class _Grouping:
         group_sets: Sequence[tuple[str, ...]] | None,
     ) -> None:
         self.ids, self.groups_by_model = ids, groups_by_model
-        alone = dict.fromkeys((column,) for name in ids for column in groups_of[name])
-        self.codes = {
-            columns: _encode_groups([tuple(groups_of[name].get(column) for column in columns) for name in ids])
-            for columns in (alone if group_sets is None else group_sets)
-        }
+        columns = dict.fromkeys(column for groups in groups_of.values() for column in groups)
+        coded = {column: _encode_groups([groups_of[name].get(column) for name in ids]) for column in columns}
+        sets = [(column,) for column in columns] if group_sets is None else group_sets
+        self.codes = {names: _combine_groups([coded[name] for name in names]) for names in sets}
         self.model_columns = tuple(dict.fromkeys(column for groups in groups_by_model.values() for column in groups))
 
     def groups(self, cell: Cell) -> Iterator[_Group]:
@@ -158,7 +157,7 @@ class _Grouping:
         coded = {columns: (codes[cell.codes], names) for columns, (codes, names) in self.codes.items()}
         for column in self.model_columns:
             groups = (self.groups_by_model.get((cell.model, self.ids[code]), {}) for code in cell.codes.tolist())
-            coded[(column,)] = _encode_groups([(group.get(column),) for group in groups])
+            coded[(column,)] = _encode_groups([group.get(column) for group in groups])
         for number, (columns, (codes, names)) in enumerate(coded.items()):
             order = np.argsort(codes, kind="stable")
             for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
@@ -167,11 +166,23 @@ class _Grouping:
                     yield _Group(position, cell, columns, names[codes[members[0]]], members)
 
 
-def _encode_groups(values: Sequence[tuple[str | None, ...]]) -> tuple[IntArray, list[tuple[str, ...]]]:
-    """Number the groups of questions; -1 for a question without a value in one of the columns."""
-    numbers: dict[tuple[Any, ...], int] = {}
-    codes = [-1 if None in value else numbers.setdefault(value, len(numbers)) for value in values]
-    return np.array(codes, dtype=np.int64), list(numbers)
+def _encode_groups(values: Sequence[str | None]) -> tuple[IntArray, list[tuple[str, ...]]]:
+    """Number the groups of questions; -1 for a question without a value."""
+    numbers: dict[str | None, int] = {None: -1}
+    codes = [numbers.setdefault(value, len(numbers) - 1) for value in values]
+    return np.array(codes, dtype=np.int64), [(str(name),) for name in list(numbers)[1:]]
+
+
+def _combine_groups(
+    columns: Sequence[tuple[IntArray, list[tuple[str, ...]]]],
+) -> tuple[IntArray, list[tuple[str, ...]]]:
+    """Number the combined groups of several columns; -1 for a question without a value in one of them."""
+    codes, names = columns[0]
+    for other_codes, other_names in columns[1:]:
+        known = (codes >= 0) & (other_codes >= 0)
+        codes = np.where(known, codes * len(other_names) + other_codes, -1)
+        names = [(*name, *other) for name in names for other in other_names]
+    return codes, names
 
 
 def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:

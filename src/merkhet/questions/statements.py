@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from hashlib import sha256
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.core.ids import digest
 from merkhet.core.schemas import FACTS, QUESTIONS, validate
 
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
@@ -34,7 +34,7 @@ def statement_question_ids(statements: pa.Table) -> pa.Array:
     columns = ("statement_id", "task", "answers", "relation", "cardinality", "fact_id")
     return pa.array(
         [
-            f"{statement_id}-{task}~{digest(variant)[:8]}"
+            f"{statement_id}-{task}~{sha256(repr(variant).encode()).hexdigest()[:8]}"
             for batch in statements.select(columns).to_batches(max_chunksize=8192)
             for statement_id, task, *variant in zip(*(batch[name].to_pylist() for name in columns), strict=True)
         ],
