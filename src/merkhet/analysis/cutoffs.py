@@ -41,16 +41,15 @@ THRESHOLDS = (
 _PROMPT_KINDS = ("all", "one", "several")
 _BINS = 10
 _EXPLANATION = (
-    "How many answers a model should give is not told to it. Here it gives all symbols whose probability is at least a "
-    "threshold, and one at least. The threshold with the best mean F1 is chosen on one half of the facts and tried on "
-    "the other, which alone is shown; a prompt is counted once, however many right answers it has. Precision is the "
-    "share of given answers that are right, recall the share of right answers that are given, F1 their harmonic mean, "
-    "each the mean over prompts. “One” always gives the first answer only, “told” gives as many as there are right "
-    f"ones. The first {TOP_SYMBOLS} answers of each prompt were kept: no set is larger, and of prompts with more "
-    "right answers some are always missed. "
-    "Probabilities can be believed if the first answer is the very symbol that was masked as "
-    "often as its probability says; the expected calibration error is the mean distance of the two over ten equal "
-    "bins. A right answer of several has a low probability and is right all the same. Intervals are of 95% over facts."
+    "A model does not know how many answers a prompt has. Here it gives all symbols whose probability is at least a "
+    "threshold, and at least one. The threshold with the best mean F1 is chosen on one half of the facts; the scores "
+    "are of the other half. A prompt counts once, however many right answers it has. Precision is the share of given "
+    "answers that are right, recall the share of right answers that are given, F1 their harmonic mean, each the mean "
+    "over prompts. “One” always gives the first answer only; “told” gives as many answers as are right. The first "
+    f"{TOP_SYMBOLS} answers of each prompt are kept: no set is larger, and prompts with more right answers always miss "
+    "some. Probabilities are calibrated if the first answer is the masked symbol as often as its probability says; the "
+    "expected calibration error is the mean distance of the two over ten equal bins. One right answer of several has "
+    "a low probability and is right all the same. Intervals are of 95% over facts."
 )
 BoolArray = NDArray[np.bool_]
 

@@ -26,11 +26,11 @@ LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@1
 STATEMENT = "statement"
 FREQUENCY = "frequency"
 INTERVALS = (
-    "Intervals are of 95% and take the statements of one fact, and those that are one prompt, as one observation each. "
-    "p-values of a table are Holm-corrected over it; those against the baseline are not corrected. All this is about "
-    "one training of each model: another seed, or only another number of threads, gives another model, which on "
-    "questions in other words may differ by more than the intervals and p-values say. Train several times "
-    "(options.trainings) before you conclude something about a way of training."
+    "Intervals are of 95% and treat the statements of one fact, and those with one prompt, as one observation each. "
+    "p-values of a table are Holm-corrected over it; those against the baseline are not corrected. Both are about one "
+    "training of each model: another seed, or only another number of threads, gives another model, which on questions "
+    "in other words may differ by more than they say. Train several times (options.trainings) before you draw "
+    "conclusions about a way of training."
 )
 Row = dict[str, Any]
 _GROUPS = ("mask", "relation", "conflict", "cardinality", "template")

@@ -187,9 +187,8 @@ def _combine_groups(
 
 def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
     """Collect the responses of usable answers, in their order."""
-    return TableResponses.collect(
-        make_table(ANSWERS, answers), [questions[answer["question_id"]] for answer in answers]
-    )
+    table = make_table(ANSWERS, answers)
+    return TableResponses.collect(table.column, [questions[answer["question_id"]] for answer in answers])
 
 
 def scoring_rows(table: pa.Table) -> list[Row]:

@@ -72,15 +72,15 @@ ONE_TRAINING = (
 )
 FREQUENCY = "frequency"
 ABOUT = (
-    "What a model can store of facts with times, and what it answers from that: what it stored, and what it was never "
-    "told in these words."
+    "How many facts with times a model can store, and what it answers from them: stored statements, and statements "
+    "that it was never trained on."
 )
 METHODS = (
-    "Facts with times are put into sentences, in each of which one thing is masked: the subject, the object, the start "
-    "or the end. A model has one output for each entity and each time. It is trained to fill the masks of what it "
-    "stores, and then asked the same statements, and others that it was not trained on. Outputs of one score share "
-    "their places. Intervals take the statements of one fact, and those that are one sentence, as one observation. "
-    "Scores are of all statements that were asked."
+    "Facts with times are put into sentences, in each of which one element is masked: the subject, the object, the "
+    "start or the end. A model has one output for each entity and each time. It is trained to fill the masks of the "
+    "stored statements, and then asked these and others that it was not trained on. Outputs with equal scores share "
+    "their ranks. Intervals treat the statements of one fact, and those with one prompt, as one observation. Scores "
+    "cover all statements that were asked."
 )
 
 

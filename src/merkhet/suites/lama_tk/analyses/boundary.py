@@ -40,12 +40,12 @@ from merkhet.metrics.ranks import FloatArray
 BOUNDARY = "boundary"
 _TEMPLATES = {"begin": "start", "finish": "end"}
 _EXPLANATION = (
-    "Models stored statements with a start or an end masked, the other time being told, and are asked for both in "
-    "words that they never saw (begin: when it began, finish: when it ended), no time being told. “Times left out” is "
-    "the share of storing in which the other time was deleted from the statement. Right is every start (end) of the "
-    "same subject with the same object. “The other end” is the share of first answers that are the fact's end where "
-    "its start was asked for, or its start where its end was, and not right. The baseline frequency gives the times "
-    f"that are stored most often. Differences are against the same model with no times left out. {INTERVALS}"
+    "Models stored statements with a masked start or end that state the other time. They are asked for both in words "
+    "that they never saw (begin: when it began, finish: when it ended), without any time. “Times left out” is the "
+    "share of training examples without the other time. Every start (end) of the same subject with the same object is "
+    "right. “The other end” is the share of first answers that are the fact's end where its start was asked for, or "
+    "its start where its end was, and that are wrong. The baseline frequency ranks times by how often they are stored. "
+    f"Differences are against the same model with no times left out. {INTERVALS}"
 )
 
 

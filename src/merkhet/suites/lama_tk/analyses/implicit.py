@@ -27,13 +27,13 @@ IMPLICIT, ORDER = "implicit", "order"
 WITHIN, PARAPHRASE = "within", "paraphrase"
 _ORDERS = ("first", "last", "before", "after")
 _EXPLANATION = (
-    "Models stored facts with their start and end, and are asked what held in a year strictly inside: “within” in the "
-    "words that were stored, but with the one year instead of the two times; “paraphrase” in words that they never "
-    "saw. Every such fact has control facts of the same subject that were stored too and are wrong in that year, "
-    "unless they hold in it as well: whatever holds is right. Order: who was the first or the last to hold something, "
-    "and who came before or after somebody, of those known here, asked where it is decided. The two wordings are "
-    "compared fact by fact. The baseline frequency gives what is masked most often in the stored statements of a "
-    f"relation; chance is a random order of all symbols. {INTERVALS}"
+    "Models stored facts with their start and end, and are asked what held in a year strictly between: “within” in "
+    "the stored words, with the year instead of the two times; “paraphrase” in words that they never saw. Every such "
+    "fact has stored control facts of the same subject. A control fact is wrong unless it also held in that year. "
+    "Order: who was the first or the last to hold something, and who came before or after somebody, among the known "
+    "facts and where they decide it. The two wordings are compared fact by fact. The baseline frequency ranks symbols "
+    "by how often they are masked in the stored statements of a relation; chance is a random order of all symbols. "
+    f"{INTERVALS}"
 )
 
 

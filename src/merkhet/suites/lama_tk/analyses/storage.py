@@ -34,14 +34,14 @@ UNSEEN = "unseen"
 _TARGET_ACCURACY = 0.95
 _MASKS = ("subject", "object", "start", "end", "time")
 _EXPLANATION = (
-    "Models are asked what they stored. Acc@k: a right answer is among the first k symbols; Hit@k: the very one that "
-    "was masked is, so that of a statement with several right answers all must stand high. “With” stores all "
-    "statements of the facts; “without” leaves out those with several right answers, and is asked the others only: "
-    "its scores over all statements are those of easier ones. What conflict costs is therefore told on the statements "
-    "with one right answer, which both stored. Who stores with conflict also has more statements to store, and may "
-    "have seen each as often or less often: a difference is of all that together. “Static” facts are stored without "
-    "their times. The baseline frequency gives what is masked most often in the stored statements of a relation; "
-    f"chance is a random order of all symbols. {INTERVALS}"
+    "Models are asked what they stored. Acc@k: a right answer is among the first k symbols; Hit@k: the masked symbol "
+    "itself is, so that all right answers of a statement must rank high. “With” stores all statements of the facts; "
+    "“without” leaves out those with several right answers and is asked only the others, which are easier. The cost of "
+    "conflict is therefore measured on the statements with one right answer, which both stored. A model that stores "
+    "with conflict has more statements to store and may have seen each less often; a difference combines these "
+    "effects. “Static” facts are stored without their times. The baseline frequency ranks symbols by how often they "
+    "are masked in the stored statements of a relation; chance is a random order of all symbols. "
+    f"{INTERVALS}"
 )
 
 
