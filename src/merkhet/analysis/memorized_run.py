@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from merkhet.analysis.comparison import Comparison, PairedModels, correct_comparisons
+from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.types import AnalysisInput, Estimate, TableRow, percent
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
@@ -121,6 +121,7 @@ class MemorizedRun:
 
     def __init__(self, inputs: AnalysisInput) -> None:
         self.inputs = inputs
+        self.paired = inputs.paired
         self.scores = inputs.scores
         self.seed = inputs.seed
 
@@ -150,14 +151,6 @@ class MemorizedRun:
         """The metrics that have scores."""
         scored = {row["metric"] for row in self.scores}
         return [metric for metric in RECALL_METRICS if metric in scored]
-
-    @cached_property
-    def paired(self) -> PairedModels:
-        """The recalls, paired by statement."""
-        inputs = self.inputs
-        return PairedModels(
-            inputs.answer_table, inputs.questions_by_id, inputs.clusters, seed=self.seed, statements=True
-        )
 
     def recalled(self, model: str, task: str) -> Recalled:
         """Return the statements of a task that a model was asked."""

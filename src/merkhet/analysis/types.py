@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from merkhet.analysis.comparison import Condition
+from merkhet.analysis.comparison import Condition, PairedModels
 from merkhet.core.records import Question
 from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.bootstrap import Interval, class_weights
@@ -293,6 +293,13 @@ class AnalysisInput:
     def answer_table(self) -> AnswerTable:
         """The answers as arrays."""
         return AnswerTable(self.answers, self.questions_by_id)
+
+    @cached_property
+    def paired(self) -> PairedModels:
+        """The answers of all models, paired by question."""
+        return PairedModels(
+            self.answer_table, self.questions_by_id, self.clusters, seed=self.seed, statements=bool(self.conditions)
+        )
 
     @cached_property
     def _value_cache(self) -> dict[tuple[Line, str], dict[Metric, dict[str, float]]]:
