@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from recall_worlds import make_recalls, make_statements, make_symbols
+from recall_worlds import answers_of, make_recalls, make_statements, make_symbols, question_set
 
-from merkhet.analysis.memory_types import MemorizedModel, MemoryInput
-from merkhet.metrics.recall_scores import frequency_recalls, score_recalls
+from merkhet.analysis.comparison import Condition
+from merkhet.analysis.types import AnalysisInput
+from merkhet.engine._run_collection import concat_distinct
+from merkhet.engine.score_step import group_values
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.recalls import RECALL_METRICS, frequency_recalls
+from merkhet.metrics.score_table import score_answers
+from merkhet.questions.question_files import QuestionSet
 
 SYMBOLS = 30
 
@@ -43,24 +51,89 @@ def templated(statements, template, task, mask=None):
     return table
 
 
-def memory_input(experiment, conditions, *, symbols=True, seed=0):
+@dataclass(frozen=True)
+class MadeModel:
+    """A model with what it was asked, for plain readings of the tables."""
+
+    model: str
+    base: str
+    condition: dict
+    tables_by_task: dict
+
+    @property
+    def facts(self):
+        return self.condition.get("facts")
+
+    @property
+    def conflict(self):
+        return self.condition.get("conflict", True)
+
+
+@dataclass(frozen=True)
+class MadeRun:
+    """A run as analyses read it, and its tables by model."""
+
+    inputs: AnalysisInput
+    models: tuple[MadeModel, ...]
+
+    def with_scores(self, keep):
+        return replace(self.inputs, scores=[row for row in self.inputs.scores if keep(row)])
+
+    def without_baselines(self, **changes):
+        """The same without the answers of the baselines; their scores are still there."""
+        table = self.inputs.answers
+        kept = table.filter(pc.invert(pc.starts_with(table["model"], "frequency")))
+        conditions = {name: one for name, one in self.inputs.conditions.items() if name not in self.inputs.baselines}
+        return replace(self.inputs, answers=kept, conditions=conditions, **changes)
+
+
+def memory_input(conditions, *, seed=0):
     """A run of conditions: base, label, condition, and by task the statements and how many are known."""
-    stored, rows, counted = [], [], set()
+    symbols = make_symbols(SYMBOLS)
+    models, answers, questions, records, of_models = [], [], [], [], {}
     for base, label, condition, asked in conditions:
         tables = {
             task: (own, made if isinstance(made := known, pa.Table) else recalled(own, known))
             for task, (own, known) in asked.items()
         }
-        record = {"epochs": 7, "seconds": 12.5, "statements": tables["statement"][0].num_rows}
-        one = MemorizedModel(f"{base}, {label}", base, condition, record, tables)
-        stored.append(one)
+        name, baseline = f"{base}, {label}", f"frequency, {label}"
+        models.append(MadeModel(name, base, condition, tables))
+        stored = tables["statement"][0]
+        records.append({"model": name, "epochs": 7, "seconds": 12.5, "statements": stored.num_rows})
         for own, recalls in tables.values():
-            rows += score_recalls(own, recalls, suite="lama-tk", model=one.model, seed=seed)
-            if label not in counted:
-                made = frequency_recalls(tables["statement"][0], own, make_symbols(SYMBOLS))
-                rows += score_recalls(own, made, suite="lama-tk", model=f"frequency, {label}", seed=seed)
-        counted.add(label)
-    return MemoryInput(experiment, tuple(stored), rows, seed, make_symbols(SYMBOLS) if symbols else None)
+            questions.append(question_set(own, symbols))
+            answers.append(answers_of(own, recalls, symbols, name))
+            if baseline not in of_models:
+                answers.append(answers_of(own, frequency_recalls(stored, own, symbols), symbols, baseline))
+        of_models[name] = Condition(base, label, condition)
+        of_models[baseline] = Condition("frequency", label, condition)
+    every = QuestionSet(concat_distinct([one.questions for one in questions], "question_id"), questions[0].candidates)
+    by_id, rows, table = every.by_id(), every.questions.to_pylist(), pa.concat_tables(answers)
+    columns = ("mask", "relation", "conflict", "cardinality", "template")
+    scores = score_answers(
+        "lama-tk",
+        by_id,
+        {row["question_id"]: group_values(row, by_id[row["question_id"]], columns, statements=True) for row in rows},
+        every.clusters(),
+        table,
+        [get_metric(name) for name in RECALL_METRICS],
+        seed=seed,
+        group_sets=[*((name,) for name in columns), ("mask", "conflict")],
+        cluster_prompts=True,
+    )
+    inputs = AnalysisInput(
+        questions=rows,
+        questions_by_id=by_id,
+        answers=table,
+        clusters=every.clusters(),
+        headline=(),
+        scores=scores.to_pylist(),
+        baselines=frozenset(name for name in of_models if name.startswith("frequency")),
+        training_records=records,
+        conditions=of_models,
+        seed=seed,
+    )
+    return MadeRun(inputs, tuple(models))
 
 
 def one_answer(statements):
@@ -81,7 +154,7 @@ def storage_run(known=None, *, sizes=(40, 120), bases=("tiny", "big"), **options
                 condition = {"facts": size, "conflict": kind == "with", "static": False}
                 asked = {"statement": (own, known(base, size, kind)), "unseen": (unseen, 0.0)}
                 conditions.append((base, label, condition, asked))
-    return memory_input("storage", conditions, **options)
+    return memory_input(conditions, **options)
 
 
 def boundary_run(known=None, *, stored=0.98):
@@ -101,7 +174,7 @@ def boundary_run(known=None, *, stored=0.98):
         )
         for share in known
     ]
-    return memory_input("boundary", conditions)
+    return memory_input(conditions)
 
 
 def implicit_run(within=0.6, paraphrase=0.1, order=0.3):
@@ -118,4 +191,4 @@ def implicit_run(within=0.6, paraphrase=0.1, order=0.3):
         "implicit": (pa.concat_tables(parts), pa.concat_tables(recalls)),
         "order": (pa.concat_tables(orders), order),
     }
-    return memory_input("implicit", [("tiny", "stored", {"facts": 120}, asked)])
+    return memory_input([("tiny", "stored", {"facts": 120}, asked)])

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from math import comb
+
 import numpy as np
 import pyarrow as pa
 
 from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
-from merkhet.core.schemas import make_table
+from merkhet.core.schemas import CANDIDATES, make_table
+from merkhet.metrics.answer_table import AnswerTable
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.recalls import METHOD, PROBE, recall_answers
+from merkhet.questions.question_files import QuestionSet
+from merkhet.questions.statements import label_symbols, statement_question_ids, statement_questions
 
 
 def make_statements(
@@ -80,3 +87,39 @@ def recalls_at(statements, places, among=1000):
         "top": pa.nulls(len(places), RECALLS.schema.field("top").type),
     }
     return pa.table(columns).cast(RECALLS.schema)
+
+
+def recall_values(recalls, metric):
+    """What acc@k and hit@k are of every recall, by the numbers of ways to break ties."""
+    kind, k = metric.split("@")
+    values = []
+    for row in recalls.to_pylist():
+        if kind == "hit":
+            values.append(min(1.0, max(0.0, (int(k) - row["target_above"]) / row["target_ties"])))
+        else:
+            ties, left = row["best_ties"], max(0, min(int(k) - row["best_above"], row["best_ties"]))
+            values.append(1 - comb(ties - row["best_golds"], left) / comb(ties, left))
+    return np.array(values)
+
+
+def question_set(statements, symbols):
+    """The questions of statements."""
+    labelled = label_symbols(symbols)
+    candidates = make_table(CANDIDATES, [{"candidate_set": "all", "candidates": labelled["label"].to_pylist()}])
+    return QuestionSet(statement_questions(statements, labelled, suite="lama-tk", candidate_set="all"), candidates)
+
+
+def answers_of(statements, recalls, symbols, model="m"):
+    """The answers that recalls amount to."""
+    return recall_answers(statements, recalls, statement_question_ids(statements), label_symbols(symbols), model)
+
+
+def scored(statements, recalls, metric, symbols, *, chance=False):
+    """The values of a metric, or its chance level, in the order of the statements, as a run computes them."""
+    table = AnswerTable(answers_of(statements, recalls, symbols), question_set(statements, symbols).by_id())
+    values = {}
+    for task in dict.fromkeys(statements["task"].to_pylist()):
+        cell = table.cell("m", task, PROBE, METHOD)
+        found = cell.values(get_metric(metric), chance=chance)
+        values |= dict(zip([table.ids[code] for code in cell.codes], found, strict=True))
+    return np.array([values[name] for name in statement_question_ids(statements).to_pylist()])

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from memory_runs import boundary_run, implicit_run, memory_input
-from recall_worlds import make_recalls, make_statements
+from recall_worlds import make_recalls, make_statements, recall_values
 
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
-from merkhet.metrics.recall_scores import recall_values
 from merkhet.suites.lama_tk.analyses.boundary import boundaries
 from merkhet.suites.lama_tk.analyses.implicit import implicit
 
@@ -22,7 +21,7 @@ def bounds():
 
 
 def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
-    found = boundaries(bounds)
+    found = boundaries(bounds.inputs)
     scores, ahead, by_conflict = found.tables
     shown = {row[:3]: row for row in scores.rows}
     for one in bounds.models:
@@ -44,7 +43,7 @@ def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
 
 
 def test_what_leaving_out_times_does_is_told(bounds):
-    found = boundaries(bounds)
+    found = boundaries(bounds.inputs)
     assert [text.split(":")[0] for text in found.sentences] == [
         f"tiny, {share}% of times left out" for share in (0, 10, 100)
     ]
@@ -53,7 +52,7 @@ def test_what_leaving_out_times_does_is_told(bounds):
     (figure,) = found.figures
     assert {row["bar"] for row in figure.rows} == {"0%", "10%", "100%"}
     assert [row["x"] for row in figure.rows[:3]] == ["stored", "begin", "finish"]
-    equal = boundaries(boundary_run({0: 0.4, 10: 0.41}))
+    equal = boundaries(boundary_run({0: 0.4, 10: 0.41}).inputs)
     assert "not told apart from the same with none left out" in equal.sentences[1]
 
 
@@ -86,7 +85,6 @@ def test_the_other_end_is_counted_where_it_is_wrong():
         return names | {ends[statement["fact_id"], "end"]: -0.1}
 
     given = memory_input(
-        "boundary",
         [
             (
                 "tiny",
@@ -96,7 +94,7 @@ def test_the_other_end_is_counted_where_it_is_wrong():
             )
         ],
     )
-    table = boundaries(given).tables[0]
+    table = boundaries(given.inputs).tables[0]
     other = {row[2]: row[-1] for row in table.rows if row[0] == "tiny"}
     assert (other["begin"].value, other["finish"].value, other["both"].value) == (1.0, 0.0, 0.5)
     assert other["stored"] is None
@@ -104,7 +102,7 @@ def test_the_other_end_is_counted_where_it_is_wrong():
 
 def test_wordings_are_compared_fact_by_fact():
     given = implicit_run()
-    found = implicit(given)
+    found = implicit(given.inputs)
     scores, ahead = found.tables
     assert [row[1] for row in scores.rows] == ["stored", "within", "paraphrase", "first", "last", "before", "after"]
     statements, recalls = given.models[0].tables_by_task["implicit"]
@@ -122,16 +120,17 @@ def test_wordings_are_compared_fact_by_fact():
 
 
 def test_words_that_do_not_matter_are_not_told_apart():
-    assert "not told apart from the stored ones" in implicit(implicit_run(0.5, 0.5)).sentences[0]
+    assert "not told apart from the stored ones" in implicit(implicit_run(0.5, 0.5).inputs).sentences[0]
 
 
 def test_times_and_wordings_are_told_as_far_as_there_are_scores(bounds):
     for make, given in ((boundaries, bounds), (implicit, implicit_run())):
-        few = make(replace(given, scores=[row for row in given.scores if row["metric"] == "hit@10"], symbols=None))
+        hits = [row for row in given.inputs.scores if row["metric"] == "hit@10"]
+        few = make(given.without_baselines(scores=hits))
         assert few.sentences == () and len(few.figures) == 1
-        assert make(replace(given, scores=[])) is None
+        assert make(replace(given.inputs, scores=[])) is None
 
 
 def test_other_runs_have_no_such_analysis(bounds):
-    assert implicit(bounds) is None and boundaries(implicit_run()) is None
-    assert boundaries(replace(bounds, models=())) is None
+    assert implicit(bounds.inputs) is None and boundaries(implicit_run().inputs) is None
+    assert boundaries(replace(bounds.inputs, conditions={})) is None

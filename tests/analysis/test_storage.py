@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from memory_runs import one_answer, storage_run
+from recall_worlds import recall_values
 
-from merkhet.analysis.memory_types import run_memory_analyses
-from merkhet.metrics.recall_scores import align_recalls, recall_values
+from merkhet.engine._analysis_step import run_analyses
+from merkhet.engine.plan import function_name
+from merkhet.metrics.recalls import align_recalls
 from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.lama_tk.plan import EXPERIMENT_ANALYSES
 
@@ -25,7 +27,7 @@ def given():
 
 @pytest.fixture(scope="module")
 def found(given):
-    return storage(given)
+    return storage(given.inputs)
 
 
 def named(found, start):
@@ -80,7 +82,7 @@ def test_unseen_facts_stand_against_the_baseline(given, found):
     assert len(table.rows) == len(given.models) and all(row[3] == 240 and row[4].value == 0 for row in table.rows)
     told = [text for text in found.sentences if "facts that were not stored" in text]
     assert len(told) == 2 and all("below the baseline frequency" in text for text in told)
-    without = storage(replace(given, symbols=None))
+    without = storage(given.without_baselines())
     assert not any("facts that were not stored" in text for text in without.sentences)
     assert without.tables == found.tables
 
@@ -91,7 +93,7 @@ def test_curves_have_a_line_for_each_model_and_kind(found):
         f"{base}, {kind}" for base in ("tiny", "big") for kind in ("with", "without")
     }
     assert first.log and not first.zero and first.x == "facts stored" and "Hit@10" in second.caption
-    alone = storage(storage_run(bases=("tiny",)))
+    alone = storage(storage_run(bases=("tiny",)).inputs)
     assert {row["line"] for row in alone.figures[0].rows} == {"with conflict", "without conflict"}
 
 
@@ -105,18 +107,19 @@ def test_answers_and_masks_are_told_apart(found):
 
 
 def test_without_stored_facts_there_is_nothing(given):
-    assert storage(replace(given, models=())) is None
-    only = storage(storage_run(sizes=(40,), bases=("tiny",)))
+    assert storage(replace(given.inputs, conditions={})) is None
+    only = storage(storage_run(sizes=(40,), bases=("tiny",)).inputs)
     assert only is not None and not any("at least" in text for text in only.sentences)
 
 
 def test_a_run_with_other_scores_is_told_as_far_as_it_goes(given):
-    few = storage(replace(given, scores=[row for row in given.scores if row["metric"] == "hit@5"]))
+    few = storage(given.with_scores(lambda row: row["metric"] == "hit@5"))
     assert [column.name for column in few.tables[0].columns[4:]] == ["Hit@5"] and few.figures == ()
     assert few.sentences[0].startswith("tiny, 120 facts with conflict: Hit@5 ")
-    assert storage(replace(given, scores=[])) is None
+    assert storage(replace(given.inputs, scores=[])) is None
 
 
 def test_all_analyses_of_an_experiment_are_made(given):
-    assert [one.name for one in run_memory_analyses(given, EXPERIMENT_ANALYSES["storage"])] == ["storage", "cutoffs"]
-    assert list(run_memory_analyses(given, ())) == []
+    analyses = EXPERIMENT_ANALYSES["storage"]
+    names = [name if isinstance(name, str) else function_name(name) for name in analyses]
+    assert [one["name"] for one in run_analyses(names, given.inputs)] == ["storage", "cutoffs"]

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
@@ -13,13 +14,13 @@ from killed_runs import run_killed
 
 import merkhet
 from merkhet.core.errors import InputError
-from merkhet.core.recall_schemas import RECALLS, STATEMENTS
-from merkhet.core.schemas import read_table
+from merkhet.core.recall_schemas import STATEMENTS
+from merkhet.core.schemas import ANSWERS, read_table
 from merkhet.engine.combine_runs import combine_runs
 from merkhet.engine.executor import execute
 from merkhet.engine.plan import NOTHING, Nothing, Plan, Step, StepContext
 from merkhet.engine.run_folder import open_run
-from merkhet.metrics.recall_scores import recall_values
+from merkhet.questions.statements import statement_question_ids
 from merkhet.suites.lama_tk.memory_sets import Design, make_design, remaining_conditions, set_file
 from merkhet.suites.lama_tk.options import LamaTkOptions
 
@@ -48,6 +49,12 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> merkhet.Run:
     return merkhet.run(str(file), out=folder / "run")
 
 
+def first_right(answers: list[dict]) -> np.ndarray:
+    """Whether a right answer comes first, where no symbols are tied."""
+    assert all(tie == 1 for row in answers for tie in row["gold_ties"])
+    return np.array([min(row["gold_ranks"]) == 1.0 for row in answers])
+
+
 def overall(run: merkhet.Run) -> dict[tuple[str, str, str], dict]:
     """The scores over all statements of a task."""
     groups = ("mask", "relation", "conflict", "cardinality", "template")
@@ -61,12 +68,13 @@ def test_a_storage_run_scores_everything_that_was_asked(stored: merkhet.Run) -> 
     assert {model for model, _, _ in scores} == {f"{who}, {name}" for who in ("small", "frequency") for name in names}
     assert {task for _, task, _ in scores} == {"statement", "unseen"}
     statements = read_table(STATEMENTS, stored.folder / set_file("200-facts"))
-    (file,) = (stored.folder / "recalls").glob("00-small-200-facts-??????-statement.parquet")
-    recalls = read_table(RECALLS, file)
-    assert recalls["statement_id"] == statements["statement_id"]
+    asked = set(statement_question_ids(statements).to_pylist())
+    answers = [row for row in stored.answers.to_pylist() if row["model"] == "small, 200 facts"]
+    answers = [row for row in answers if row["question_id"] in asked]
+    assert len(answers) == len(asked) == statements.num_rows
     row = scores["small, 200 facts", "statement", "acc@1"]
     assert row["n"] == statements.num_rows > 600
-    assert row["value"] == pytest.approx(recall_values(recalls, "acc@1").mean())
+    assert row["value"] == pytest.approx(first_right(answers).mean())
     assert row["low"] <= row["value"] <= row["high"] and row["chance"] < 0.01
     assert json.loads((stored.folder / "scores.json").read_text())[0]["model"] == "small, 40 facts"
 
@@ -88,9 +96,13 @@ def test_smaller_sets_are_within_larger_ones(stored: merkhet.Run) -> None:
     assert set(alone["statement_id"].to_pylist()) < set(large["statement_id"].to_pylist())
 
 
-def test_questions_and_answers_are_a_sample_with_names(stored: merkhet.Run) -> None:
-    sampled = stored.record["sampled"]
-    assert sampled["questions"] < sampled["of"] == stored.record["questions"]["count"]
+def test_questions_and_answers_are_all_that_was_asked_with_names(stored: merkhet.Run) -> None:
+    asked = {
+        (row["task"], row["statement_id"])
+        for file in (stored.folder / ".merkhet" / "sets").glob("*.parquet")
+        for row in read_table(STATEMENTS, file).to_pylist()
+    }
+    assert stored.record["questions"]["count"] == len(asked) and "sampled" not in stored.record
     names = dict(
         zip(
             *(pq.read_table(stored.folder / "symbols.parquet")[key].to_pylist() for key in ("symbol", "name")),
@@ -107,16 +119,18 @@ def test_questions_and_answers_are_a_sample_with_names(stored: merkhet.Run) -> N
         assert {entry["candidate"] for entry in answer["ranked"]} <= set(names.values())
         first = answer["ranked"][0]["candidate"] in question["answers"]
         assert first == (min(answer["gold_ranks"]) < 2) or answer["model"].startswith("frequency")
-    assert counts["small, 200 facts", "statement"] == 200
+    sets = {name: read_table(STATEMENTS, stored.folder / set_file(name)).num_rows for name in ("40-facts", "200-facts")}
+    for who in ("small", "frequency"):
+        assert counts[f"{who}, 200 facts", "statement"] == sets["200-facts"]
+        assert counts[f"{who}, 40 facts", "statement"] == sets["40-facts"]
     assert "⟦" not in "".join(row["prompt"] for row in by_id.values())
-    assert "a sample of what was asked" in stored.questions.about["remarks"][0]
 
 
-def test_the_report_tells_all_from_the_sample(stored: merkhet.Run) -> None:
+def test_the_report_counts_what_was_asked(stored: merkhet.Run) -> None:
     page = (stored.folder / "report.html").read_text()
     count = f"{stored.record['questions']['count']:,}"
     assert f"<b>{count}</b><span>questions</span>" in page
-    assert f"of the {count} questions that were asked" in page and "folder recalls" in page
+    assert len(page) < 3_000_000
     assert "Storage capacity" in page and "small, 200 facts without conflict" in page
     for number, what in ((1, "model"), (3, "conditions"), (1, "baseline")):
         assert f"<b>{number}</b><span>{what}</span>" in page
@@ -141,7 +155,8 @@ def test_runs_that_memorize_can_be_compared(stored: merkhet.Run, tmp_path: Path)
     combined = combine_runs([open_run(stored.folder), other])
     names = {"small, 40 facts (run)", "small, 40 facts (other)"}
     assert [one for one in combined.findings["comparisons"] if {one["model"], one["other"]} == names]
-    assert combined.record["sampled"]["of"] == stored.record["sampled"]["of"] + other.record["sampled"]["of"]
+    asked = stored.answers.num_rows + other.answers.num_rows
+    assert combined.answers.num_rows == asked
 
 
 def test_what_has_not_changed_is_reused(tmp_path: Path) -> None:
@@ -161,7 +176,8 @@ def test_what_has_not_changed_is_reused(tmp_path: Path) -> None:
     more = begun()[len(first) :]
     assert [step for step in more if step.startswith("memorize")] == ["memorize small, 60 facts"]
     merkhet.run(str(study(tmp_path, {"epochs": 2})), out=tmp_path / "run")
-    assert {file.name.split("-facts")[0] for file in (tmp_path / "run" / "recalls").iterdir()} == {"00-small-40"}
+    again = merkhet.open_run(tmp_path / "run")
+    assert set(again.answers["model"].to_pylist()) == {"small, 40 facts", "frequency"}
     assert "memorize small, 40 facts" in begun()[len(first) + len(more) :]
 
 
@@ -306,9 +322,12 @@ def test_several_trainings_have_seeds_of_their_own_and_are_told_together(tmp_pat
     assert run.scores.equals(once.scores)  # Scores are of the first training, which has the study's seed.
     (found,) = [one for one in run.analyses if one["name"] == "trainings"]
     rows = {(row[1], row[2]): row for row in found["tables"][0]["rows"]}
-    files = sorted((run.folder / "recalls").glob("00-small-40-facts*-statement.parquet"))
+    files = sorted((run.folder / ".merkhet" / "answers").glob("00-small-40-facts*.parquet"))
     assert len(files) == 3
-    values = sorted(recall_values(read_table(RECALLS, file), "acc@1").mean() for file in files)
+    tables = [
+        [row for row in read_table(ANSWERS, file).to_pylist() if "-statement~" in row["question_id"]] for file in files
+    ]
+    values = sorted(first_right(table).mean() for table in tables)
     row = rows["statement", "Acc@1"]
     assert row[3] == 3 and len(set(values)) > 1
     assert (row[6], row[7]) == pytest.approx((values[0], values[-1]))

@@ -11,31 +11,70 @@ import pytest
 from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from recall_worlds import make_recalls, make_statements, make_symbols, recall_row, recalls_at
-
-from merkhet.core.errors import InputError, MerkhetError
-from merkhet.core.recall_schemas import RECALLS, STATEMENTS
-from merkhet.core.schemas import SCORES, make_table
-from merkhet.metrics import recall_scores as recall
-from merkhet.metrics.bootstrap import clustered_interval, paired_difference
-from merkhet.metrics.recall_scores import (
-    RECALL_GROUPS,
-    RECALL_METRICS,
-    align_recalls,
-    frequency_recalls,
-    paired_recall_difference,
-    recall_chance,
+from recall_worlds import (
+    answers_of,
+    make_recalls,
+    make_statements,
+    make_symbols,
+    question_set,
+    recall_row,
     recall_values,
-    score_recalls,
-    statement_clusters,
-    top_symbols,
+    recalls_at,
+    scored,
 )
+
+from merkhet.analysis.comparison import PairedModels
+from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
+from merkhet.core.schemas import ANSWERS, SCORES, make_table, validate
+from merkhet.engine.score_step import group_values
+from merkhet.metrics.bootstrap import clustered_interval, paired_difference
+from merkhet.metrics.clusters import question_clusters
+from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.recalls import RECALL_METRICS, TOP_SYMBOLS, align_recalls, frequency_recalls
+from merkhet.metrics.score_table import score_answers
+from merkhet.questions.statements import label_symbols
+
+GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
 
 
 def one_recall(scores, golds, target):
-    names = {f"s{place}": score for place, score in enumerate(scores)}
-    statement = {"statement_id": "x", "target": f"s{target}", "answers": [f"s{gold}" for gold in golds]}
-    return make_table(RECALLS, [recall_row(statement, names)])
+    """A statement with its recall and all symbols."""
+    names = {f"s{place:03}": score for place, score in enumerate(scores)}
+    base = make_statements(1).to_pylist()[0]
+    own = {"target": f"s{target:03}", "answers": [f"s{gold:03}" for gold in golds], "conflict": len(golds) > 1}
+    statements = make_table(STATEMENTS, [base | own])
+    return statements, make_table(RECALLS, [recall_row(statements.to_pylist()[0], names)]), make_symbols(len(scores))
+
+
+def value_of(made, metric):
+    statements, recalls, symbols = made
+    (value,) = scored(statements, recalls, metric, symbols)
+    return value
+
+
+def clusters_of(statements):
+    questions = question_set(statements, make_symbols())
+    return question_clusters(list(questions.by_id()), questions.clusters(), questions.by_id())
+
+
+def scores_of_recalls(statements, recalls):
+    """The rows of scores of one model."""
+    if not statements.num_rows:
+        return []
+    questions = question_set(statements, make_symbols())
+    by_id, rows = questions.by_id(), questions.questions.to_pylist()
+    return score_answers(
+        "lama-tk",
+        by_id,
+        {row["question_id"]: group_values(row, by_id[row["question_id"]], GROUPS, statements=True) for row in rows},
+        questions.clusters(),
+        answers_of(statements, recalls, make_symbols()),
+        [get_metric(name) for name in RECALL_METRICS],
+        seed=1,
+        group_sets=[*((name,) for name in GROUPS), ("mask", "conflict")],
+        cluster_prompts=True,
+    ).to_pylist()
 
 
 @settings(deadline=None, max_examples=150)
@@ -48,8 +87,7 @@ def test_hits_are_shares_of_all_ways_to_break_ties(scores, k, data):
         order for order in permutations(range(len(scores))) if all(scores[a] >= scores[b] for a, b in pairwise(order))
     ]
     table = one_recall(scores, golds, target)
-    (hit,) = recall_values(table, f"hit@{k}")
-    (right,) = recall_values(table, f"acc@{k}")
+    hit, right = value_of(table, f"hit@{k}"), value_of(table, f"acc@{k}")
     assert hit == pytest.approx(np.mean([target in order[:k] for order in orders]))
     assert right == pytest.approx(np.mean([bool(set(golds) & set(order[:k])) for order in orders]))
 
@@ -64,9 +102,7 @@ def test_hits_are_shares_of_all_ways_to_break_ties(scores, k, data):
 def test_more_places_never_cost_and_any_right_answer_is_no_harder_than_one(scores, k, more, data):
     golds = sorted(data.draw(st.sets(st.integers(0, len(scores) - 1), min_size=1)))
     table = one_recall(scores, golds, data.draw(st.sampled_from(golds)))
-    value = {
-        (kind, at): float(recall_values(table, f"{kind}@{at}")[0]) for kind in ("acc", "hit") for at in (k, k + more)
-    }
+    value = {(kind, at): float(value_of(table, f"{kind}@{at}")) for kind in ("acc", "hit") for at in (k, k + more)}
     for kind in ("acc", "hit"):
         assert 0 <= value[kind, k] <= value[kind, k + more] <= 1
     for at in (k, k + more):
@@ -74,7 +110,8 @@ def test_more_places_never_cost_and_any_right_answer_is_no_harder_than_one(score
 
 
 def test_chance_is_the_mean_over_random_orders():
-    statements, names = make_statements(40, symbols=12), make_symbols(12)["symbol"].to_pylist()
+    statements, symbols = make_statements(40, symbols=12), make_symbols(12)
+    names = symbols["symbol"].to_pylist()
     generator = np.random.default_rng(0)
     drawn = [
         make_recalls(statements, lambda _: dict(zip(names, generator.random(12), strict=True))) for _ in range(300)
@@ -82,39 +119,58 @@ def test_chance_is_the_mean_over_random_orders():
     tied = make_recalls(statements, lambda _: dict.fromkeys(names, 0.0))
 
     def check(metric):
-        chance = recall_chance(statements, tied, metric)
+        chance = scored(statements, tied, metric, symbols, chance=True)
         assert np.mean([recall_values(recalls, metric) for recalls in drawn]) == pytest.approx(chance.mean(), abs=0.012)
-        assert recall_values(tied, metric) == pytest.approx(chance), "all symbols tied is guessing"
+        assert scored(statements, tied, metric, symbols) == pytest.approx(chance), "all symbols tied is guessing"
 
     check_all(check, RECALL_METRICS)
 
 
-def test_no_other_metrics_are_known():
-    table = one_recall([1.0, 2.0], [0], 0)
-    for metric in ("mrr", "acc", "acc@0", "hit@x"):
-        with pytest.raises(InputError, match=metric):
-            recall_values(table, metric)
+def test_answers_hold_what_recalls_say():
+    statements, symbols = make_statements(300, symbols=25, several=0.6), make_symbols(30)
+    generator = np.random.default_rng(4)
+    names = symbols["symbol"].to_pylist()
+    recalls = make_recalls(
+        statements, lambda _: dict(zip(names, generator.choice([-1.0, -2.0, -3.0, -4.0], 30).tolist(), strict=True))
+    )
+    for metric in ("acc@1", "acc@5", "hit@1", "hit@10"):
+        assert scored(statements, recalls, metric, symbols) == pytest.approx(recall_values(recalls, metric))
+    answers = validate(ANSWERS, answers_of(statements, recalls, symbols)).to_pylist()
+    for statement, recall, answer in zip(statements.to_pylist(), recalls.to_pylist(), answers, strict=True):
+        right = {f"name {int(symbol[1:])}" for symbol in statement["answers"]}
+        assert answer["golds"][0] == f"name {int(statement['target'][1:])}" and set(answer["golds"]) <= right
+        assert len(set(answer["golds"])) == len(answer["golds"]) and answer["right"] == len(right)
+        assert answer["gold_ranks"][0] == recall["target_above"] + (recall["target_ties"] + 1) / 2
+        assert min(answer["gold_ranks"]) == recall["best_above"] + (recall["best_ties"] + 1) / 2
+        assert answer["prediction"] == answer["ranked"][0]["candidate"] and answer["among"] == 30
+
+
+def test_symbols_of_one_name_are_told_apart():
+    symbols = make_symbols(3).to_pylist()
+    symbols[2]["name"] = symbols[0]["name"]
+    labels = label_symbols(make_table(SYMBOLS, symbols))["label"].to_pylist()
+    assert labels == ["name 0 (s000)", "name 1", "name 0 (s002)"]
 
 
 def test_rows_are_scores_over_all_and_by_group():
     statements = make_statements(400)
     places = np.random.default_rng(1).choice([0, 0, 3, 7, 50], size=400)
     recalls = recalls_at(statements, places)
-    rows = score_recalls(statements, recalls, suite="lama-tk", model="m", seed=1)
+    rows = scores_of_recalls(statements, recalls)
     make_table(SCORES, rows)
     plain = statements.to_pylist()
     for row in rows:
         chosen = [
             place
             for place, statement in enumerate(plain)
-            if all(row[name] in (None, statement[name]) for name in RECALL_GROUPS if name != "conflict")
+            if all(row[name] in (None, statement[name]) for name in GROUPS if name != "conflict")
             and row["conflict"] in (None, "yes" if statement["conflict"] else "no")
         ]
         k = int(row["metric"].split("@")[1])
         assert row["n"] == len(chosen) and row["value"] == pytest.approx(np.mean(places[chosen] < k))
         assert row["low"] <= row["value"] <= row["high"] and row["unusable"] == 0
         assert 0 < row["chance"] < 0.05 and (row["probe"], row["method"]) == ("recall", "symbols")
-    splits = Counter(tuple(name for name in RECALL_GROUPS if row[name] is not None) for row in rows)
+    splits = Counter(tuple(name for name in GROUPS if row[name] is not None) for row in rows)
     assert splits == {
         (): 4,
         ("mask",): 16,
@@ -129,37 +185,37 @@ def test_rows_are_scores_over_all_and_by_group():
 def test_every_task_is_scored_by_itself_and_the_order_of_recalls_does_not_matter():
     statements = pa.concat_tables([make_statements(40), make_statements(60, task="unseen", seed=2)])
     recalls = recalls_at(statements, np.arange(100) % 12)
-    rows = score_recalls(statements, recalls, suite="s", model="m", seed=1)
-    assert {(row["task"], row["n"]) for row in rows if not any(row[name] for name in RECALL_GROUPS)} == {
+    rows = scores_of_recalls(statements, recalls)
+    assert {(row["task"], row["n"]) for row in rows if not any(row[name] for name in GROUPS)} == {
         ("statement", 40),
         ("unseen", 60),
     }
     mixed = recalls.take(pa.array(np.random.default_rng(0).permutation(100)))
-    assert score_recalls(statements, mixed, suite="s", model="m", seed=1) == rows
+    assert scores_of_recalls(statements, mixed) == rows
     with pytest.raises(MerkhetError, match="1 statements have no recall, the first of them statement000000"):
         align_recalls(statements, recalls.slice(1))
-    assert score_recalls(statements.slice(0, 0), recalls.slice(0, 0), suite="s", model="m", seed=1) == []
+    assert scores_of_recalls(statements.slice(0, 0), recalls.slice(0, 0)) == []
 
 
 def test_few_facts_are_resampled_and_many_are_not():
     statements = make_statements(800)
     values = (np.random.default_rng(0).random(800) < 0.8).astype(float)
-    own = statement_clusters(statements)
+    own = clusters_of(statements)
     assert own.few
     drawn = own.interval(values, 5)
     assert drawn == clustered_interval(values, own.facts, seed=5)
     assert own.difference(values, 1 - values, 5) == paired_difference(values, 1 - values, own.facts, seed=5)
-    many = statement_clusters(make_statements(8004))
+    many = clusters_of(make_statements(8004))
     assert not many.few
 
 
 def test_a_prompt_that_is_asked_for_each_of_its_answers_is_one_observation():
     rows = make_statements(400, facts=400, several=0.0).to_pylist()
     for place, row in enumerate(rows):
-        row["prompt"] = f"prompt {place // 20}"
+        row["prompt"] = f"prompt {place // 20} [MASK]"
     statements = make_table(STATEMENTS, rows)
     values = np.repeat(np.random.default_rng(3).random(20) < 0.5, 20).astype(float)
-    own = statement_clusters(statements)
+    own = clusters_of(statements)
     found, naive = own.interval(values, 1), clustered_interval(values, own.facts, seed=1)
     by_prompt = clustered_interval(values, own.prompts, seed=1)
     assert not own.few
@@ -173,11 +229,18 @@ def test_conditions_are_compared_on_the_statements_both_have():
     second = recalls_at(statements.slice(100), (np.arange(300) % 4 == 0).astype(int)).take(
         pa.array(np.arange(300)[::-1])
     )
-    ahead, n = paired_recall_difference(statements, first, second, "acc@1", 3)
-    assert n == 300 and ahead.difference == pytest.approx(0.25) and ahead.p < 0.001
-    assert ahead.low <= 0.25 <= ahead.high
-    none, n = paired_recall_difference(statements, first, second.slice(0, 0), "acc@1", 3)
-    assert n == 0 and np.isnan(none.difference)
+    questions, symbols = question_set(statements, make_symbols()), make_symbols()
+    shared = statements.slice(100).take(pa.array(np.arange(300)[::-1]))
+    for other, expected in ((second, 300), (second.slice(0, 0), None)):
+        answers = [answers_of(statements, first, symbols, "a")]
+        answers.append(answers_of(shared.slice(0, other.num_rows), other, symbols, "b"))
+        paired = PairedModels(
+            pa.concat_tables(answers), questions.by_id(), questions.clusters(), seed=3, statements=True
+        )
+        found = paired.compare(("a", "b"), "statement", get_metric("acc@1"))
+        assert [one.n for one in found] == ([] if expected is None else [expected])
+        for ahead in found:
+            assert ahead.difference == pytest.approx(0.25) and ahead.p < 0.001 and ahead.low <= 0.25 <= ahead.high
 
 
 def test_the_baseline_counts_targets():
@@ -215,11 +278,16 @@ def test_the_baseline_refuses_what_it_has_no_symbol_for():
     assert empty.num_rows == 0 and empty.schema == RECALLS.schema
     nothing = frequency_recalls(make_statements(4).slice(0, 0), make_statements(4), make_symbols())
     assert set(nothing["target_ties"].to_pylist()) == {30}
-    assert len(nothing["top"][0]) == recall.TOP_SYMBOLS
+    assert len(nothing["top"][0]) == TOP_SYMBOLS
 
 
-def test_what_stands_first_is_nothing_where_nothing_could_be_read():
-    tops = [[{"symbol": "a", "score": -0.1}, {"symbol": "b", "score": -3.0}], [], [{"symbol": "c", "score": -0.2}]]
-    kind = pa.list_(pa.struct([("symbol", pa.string()), ("score", pa.float32())]))
-    assert top_symbols(pa.table({"top": pa.array(tops, kind)})).to_pylist() == ["a", None, "c"]
-    assert top_symbols(pa.table({"top": pa.array([[], []], kind)})).to_pylist() == [None, None]
+def test_what_could_not_be_read_has_no_prediction():
+    statements = make_statements(3, several=0.0)
+    rows = recalls_at(statements, [0, 29, 0], among=30).to_pylist()
+    rows[0]["top"], rows[1]["top"], rows[2]["top"] = (
+        [{"symbol": "s001", "score": -0.1}],
+        [],
+        [{"symbol": "s002", "score": -0.2}],
+    )
+    answers = answers_of(statements, make_table(RECALLS, rows), make_symbols())
+    assert answers["prediction"].to_pylist() == ["name 1", None, "name 2"]

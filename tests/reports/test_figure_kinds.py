@@ -41,7 +41,7 @@ def co_occurring(folder: Path):
 
 
 ANALYSES = {
-    "storage": lambda _: storage(storage_run()),
+    "storage": lambda _: storage(storage_run().inputs),
     "cooccurrence": co_occurring,
     "lengths": lambda _: lengths(linguistic_runs.make_input(each=30)),
     "layers": lambda _: layers(linguistic_runs.make_input(each=20)),

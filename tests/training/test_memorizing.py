@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from killed_runs import forked_server, memorize_killed, memorize_offices
+from merkhet.metrics.recall_scores import frequency_recalls, recall_values
 from stored_facts import YEARS, world
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -19,7 +20,6 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
 from merkhet.core.settings import make_settings
-from merkhet.metrics.recall_scores import frequency_recalls, recall_values
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.random_init import train_tokenizer

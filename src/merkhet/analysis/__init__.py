@@ -38,6 +38,14 @@ ANALYSES = Registry(
             "merkhet.analysis.answer_format:forms",
             "what replies came to, bias for places and letters, agreement between ways of asking",
         ),
+        "cutoffs": (
+            "merkhet.analysis.cutoffs:cutoffs",
+            "sets of answers cut by a probability, and whether probabilities can be believed, after memorizing",
+        ),
+        "trainings": (
+            "merkhet.analysis.training_noise:training_noise",
+            "scores over several trainings with other seeds, and differences between conditions",
+        ),
         "objectives": (
             "merkhet.analysis.objective_effects:objectives",
             "models trained further by several objectives, compared with masked words alone",

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
-from merkhet.metrics.bootstrap import class_weights, paired_difference
+from merkhet.metrics.answer_table import AnswerTable, IntArray
+from merkhet.metrics.bootstrap import class_weights
+from merkhet.metrics.clusters import question_clusters
 from merkhet.metrics.corrections import benjamini_hochberg
 from merkhet.metrics.corrections import holm as holm_corrected
 from merkhet.metrics.metrics import Metric, MetricNotApplicableError
-from merkhet.metrics.paired_tests import paired_details
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.score_table import collect_responses, mean_by_question
 
 Row = dict[str, Any]
+CONDITION_SETTINGS = ("facts", "conflict", "static", "dynamic")
+"""Settings in which conditions may differ."""
 
 
 @dataclass(frozen=True)
@@ -59,168 +62,214 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class _AnswerPair:
-    """Two models' answers to the questions of a task."""
+class Condition:
+    """How a model was trained before it was asked."""
 
-    task: str
-    metric: Metric
-    models: tuple[str, str]
-    answers: tuple[Mapping[str, Sequence[Row]], Mapping[str, Sequence[Row]]]
-    """The counted answers of each model, by question id."""
+    base: str
+    """The model before training."""
+    label: str
+    """Follows the name of the model."""
+    settings: Mapping[str, Any]
+    """Settings that differ between conditions: facts, conflict, static, dynamic."""
 
 
-def compare_models(
-    answers: Sequence[Row],
-    questions: Mapping[str, Question],
-    clusters: Mapping[str, str],
-    headline: Sequence[tuple[str, Metric]],
-    *,
-    seed: int,
-    classes: Mapping[str, str] | None = None,
-    unusable_is_wrong: bool = False,
-) -> list[Comparison]:
-    """Compare every pair of models on every headline metric, paired by question and clustered by fact.
+def are_comparable(first: Condition | None, second: Condition | None) -> bool:
+    """Tell whether two models differ in one respect only.
 
-    Two models are compared by the first probe that both were asked by, each by its first method. A question with
-    several answers counts once, by their mean. A question for which a metric is undefined is skipped.
+    Conditions of one base model must differ in one setting; different base models must have the same condition.
+    """
+    if first is None or second is None:
+        return True
+    different = [key for key in CONDITION_SETTINGS if first.settings.get(key) != second.settings.get(key)]
+    return len(different) == (1 if first.base == second.base else 0)
+
+
+@dataclass(frozen=True)
+class SharedValues:
+    """Metric values of two models on the questions that both were asked."""
+
+    codes: IntArray
+    """Codes of the questions."""
+    first: FloatArray
+    second: FloatArray
+
+
+class PairedModels:
+    """Answers of models, paired by question and clustered by fact.
+
+    Two models are compared by the first probe that both were asked by, each by its first method that is not a layer's.
+    A question with several answers counts once, by their mean. A question for which a metric is undefined is skipped.
 
     Args:
         clusters: The fact of each question.
         classes: The class of each question; with it, a difference is the mean over classes.
         unusable_is_wrong: Score unusable questions 0, in metrics that are a share and better if higher; else skip them.
+        statements: Whether questions are statements: variants of one are paired (see :func:`statement_id`), and
+            those of one prompt are one observation.
+    """
+
+    def __init__(
+        self,
+        answers: AnswerTable | pa.Table | Sequence[Row],
+        questions: Mapping[str, Question],
+        clusters: Mapping[str, str],
+        *,
+        seed: int,
+        classes: Mapping[str, str] | None = None,
+        unusable_is_wrong: bool = False,
+        statements: bool = False,
+    ) -> None:
+        self.table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
+        self.seed, self.unusable_is_wrong = seed, unusable_is_wrong
+        ids = self.table.ids
+        self.clusters = question_clusters(ids, clusters, questions if statements else None)
+        names = np.array([(classes or {}).get(name, "") for name in ids], dtype=np.str_)
+        self.classes = np.unique(names, return_inverse=True)[1]
+        pairs = [statement_id(name) for name in ids] if statements else ids
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(pairs))}
+        self._pair_codes = np.array([numbers[name] for name in pairs], dtype=np.int64)
+        self.methods: dict[tuple[str, str], dict[str, str]] = {}
+        """The method of every probe, by model and task."""
+        for model, task, probe, method in sorted(self.table.cell_rows, key=lambda key: is_layer_method(key[3])):
+            self.methods.setdefault((model, task), {}).setdefault(probe, method)
+
+    @property
+    def models(self) -> list[str]:
+        """The models that answered, in the order of the answers."""
+        return list(dict.fromkeys(model for model, _ in self.methods))
+
+    def shared_probe(self, pair: tuple[str, str], task: str) -> str | None:
+        """Return the first probe that both models were asked by."""
+        first, second = (self.methods.get((model, task), {}) for model in pair)
+        return next((probe for probe in first if probe in second), None)
+
+    def shared_values(self, pair: tuple[str, str], task: str, metric: Metric) -> SharedValues | None:
+        """Return the values of both models on the shared questions; None if the metric does not apply."""
+        probe = self.shared_probe(pair, task)
+        if probe is None:
+            return None
+        wrong = self.unusable_is_wrong and metric.share and metric.higher_is_better
+        sides = []
+        for model in pair:
+            cell = self.table.cell(model, task, probe, self.methods[model, task][probe])
+            try:
+                values = cell.values(metric, wrong=wrong)
+            except MetricNotApplicableError:
+                return None
+            known = np.isfinite(values)
+            sides.append((cell.question_codes(wrong)[known], values[known]))
+        _, first, second = np.intersect1d(
+            self._pair_codes[sides[0][0]], self._pair_codes[sides[1][0]], assume_unique=True, return_indices=True
+        )
+        order = np.argsort(sides[0][0][first], kind="stable")
+        first, second = first[order], second[order]
+        return SharedValues(sides[0][0][first], sides[0][1][first], sides[1][1][second])
+
+    def compare(
+        self,
+        pair: tuple[str, str],
+        task: str,
+        metric: Metric,
+        *,
+        groups: Mapping[str, str] | None = None,
+        column: str | None = None,
+    ) -> list[Comparison]:
+        """Compare two models on a task, with uncorrected p, the better one first; within each group if given.
+
+        As in the scores, a group's difference is the plain mean over its questions. Empty for fewer than two facts.
+        """
+        shared = self.shared_values(pair, task, metric)
+        if shared is None:
+            return []
+        if groups is None:
+            return self._compare_values(pair, task, metric, shared, derived_seed(self.seed, task, metric.name))
+        members: dict[str, list[int]] = {}
+        for row, code in enumerate(shared.codes.tolist()):
+            if (group := groups.get(self.table.ids[code])) is not None:
+                members.setdefault(group, []).append(row)
+        comparisons = []
+        for group, rows in sorted(members.items()):
+            part = SharedValues(shared.codes[rows], shared.first[rows], shared.second[rows])
+            seed = derived_seed(self.seed, task, str(column), group, metric.name)
+            in_group = self._compare_values(pair, task, metric, part, seed, weighted=False)
+            comparisons += [replace(comparison, group_column=column, group=group) for comparison in in_group]
+        return comparisons
+
+    def _compare_values(
+        self,
+        pair: tuple[str, str],
+        task: str,
+        metric: Metric,
+        shared: SharedValues,
+        seed: int,
+        *,
+        weighted: bool = True,
+    ) -> list[Comparison]:
+        clusters = self.clusters.take(shared.codes)
+        if len(np.unique(clusters.facts)) < 2:
+            return []
+        classes = self.classes[shared.codes]
+        weights = class_weights(classes) if weighted and len(np.unique(classes)) > 1 else None
+        sign = 1.0 if metric.higher_is_better else -1.0
+        values = (sign * shared.first, sign * shared.second)
+        if float(np.average(values[0] - values[1], weights=weights)) < 0.0:
+            pair, values = pair[::-1], values[::-1]
+        paired = clusters.difference(*values, seed, weights)
+        if not all(map(math.isfinite, (paired.difference, paired.low, paired.high, paired.p))):
+            return []
+        details = clusters.details(*values, weights)
+        fields: Row = {"model": pair[0], "other": pair[1], "n": len(shared.codes), "p_raw": paired.p}
+        return [Comparison(task=task, metric=metric.name, **fields, **asdict(paired), **asdict(details))]
+
+
+def compare_models(
+    answers: pa.Table | Sequence[Row],
+    questions: Mapping[str, Question],
+    clusters: Mapping[str, str],
+    headline: Sequence[tuple[str, Metric]],
+    *,
+    groups: Mapping[str, str] | None = None,
+    column: str | None = None,
+    models: Collection[str] | None = None,
+    conditions: Mapping[str, Condition] | None = None,
+    **options: Any,
+) -> list[Comparison]:
+    """Compare every pair of models on every headline metric, with p-values that are corrected over the table.
+
+    Args:
+        groups: The group of each question, to compare within each group.
+        column: The column that the groups come from.
+        models: Models to compare; all by default.
+        conditions: Conditions that models were trained under; only comparable ones are compared.
+        options: Further arguments of :class:`PairedModels`.
 
     Returns:
         Comparisons with the better model first.
     """
-    comparisons = []
-    for pair in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
-        shared = sorted(pair.answers[0].keys() & pair.answers[1].keys())
-        pair_seed = derived_seed(seed, pair.task, pair.metric.name)
-        comparisons += _compare_pair(pair, shared, questions, clusters, classes or {}, pair_seed)
-    return correct_comparisons(comparisons)
-
-
-def compare_groups(
-    answers: Sequence[Row],
-    questions: Mapping[str, Question],
-    clusters: Mapping[str, str],
-    headline: Sequence[tuple[str, Metric]],
-    *,
-    groups: Mapping[str, str],
-    column: str,
-    seed: int,
-    classes: Mapping[str, str] | None = None,
-    unusable_is_wrong: bool = False,
-) -> list[Comparison]:
-    """Compare every pair of models within each group of questions; see :func:`compare_models`.
-
-    p-values are corrected over all groups. As in the scores, a group's difference is the plain mean over its questions:
-    ``classes`` is ignored.
-
-    Args:
-        groups: The group of each question.
-        column: The column that the groups come from.
-    """
-    comparisons = []
-    for pair in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
-        members: dict[str, list[str]] = defaultdict(list)
-        for question_id in sorted(pair.answers[0].keys() & pair.answers[1].keys()):
-            if groups.get(question_id) is not None:
-                members[groups[question_id]].append(question_id)
-        for group, shared in sorted(members.items()):
-            pair_seed = derived_seed(seed, pair.task, column, group, pair.metric.name)
-            in_group = _compare_pair(pair, shared, questions, clusters, {}, pair_seed)
-            comparisons += [replace(comparison, group_column=column, group=group) for comparison in in_group]
-    return correct_comparisons(comparisons)
-
-
-def _pairs(
-    answers: Sequence[Row],
-    questions: Mapping[str, Question],
-    headline: Sequence[tuple[str, Metric]],
-    *,
-    unusable_is_wrong: bool,
-) -> list[_AnswerPair]:
-    methods: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    answers_by_probe: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for answer in sorted(answers, key=lambda answer: is_layer_method(answer["method"])):
-        model, task, probe = answer["model"], questions[answer["question_id"]].task, answer["probe"]
-        if methods[model, task].setdefault(probe, answer["method"]) == answer["method"]:
-            answers_by_probe[model, task, probe][answer["question_id"]].append(answer)
-    models = list(dict.fromkeys(model for model, _ in methods))
-    pairs = []
-    for task, metric in headline:
-        count_unusable = unusable_is_wrong and metric.share and metric.higher_is_better
-        for model, other in combinations(models, 2):
-            probe = next((name for name in methods[model, task] if name in methods[other, task]), None)
-            if probe is not None:
-                model_answers, other_answers = (
-                    _usable_answers(answers_by_probe[name, task, probe], count_unusable) for name in (model, other)
-                )
-                pairs.append(_AnswerPair(task, metric, (model, other), (model_answers, other_answers)))
-    return pairs
-
-
-def _usable_answers(answers: Mapping[str, Sequence[Row]], keep_unanswered: bool) -> dict[str, list[Row]]:
-    """Select the usable answers to each question; keep questions without any only if these count as wrong."""
-    usable = {
-        question_id: [answer for answer in repeats if answer["unusable"] is None]
-        for question_id, repeats in answers.items()
-    }
-    return {question_id: repeats for question_id, repeats in usable.items() if repeats or keep_unanswered}
-
-
-def _compare_pair(
-    pair: _AnswerPair,
-    shared: Sequence[str],
-    questions: Mapping[str, Question],
-    clusters: Mapping[str, str],
-    classes: Mapping[str, str],
-    seed: int,
-) -> list[Comparison]:
-    """Compare two models on shared questions, with uncorrected p; empty for fewer than two facts."""
-    try:
-        values = [
-            _values(pair.metric, [answers[question_id] for question_id in shared], questions)
-            for answers in pair.answers
+    paired = PairedModels(answers, questions, clusters, **options)
+    pairs = [
+        (model, other)
+        for model, other in combinations([name for name in paired.models if models is None or name in models], 2)
+        if are_comparable((conditions or {}).get(model), (conditions or {}).get(other))
+    ]
+    return correct_comparisons(
+        [
+            comparison
+            for task, metric in headline
+            for pair in pairs
+            for comparison in paired.compare(pair, task, metric, groups=groups, column=column)
         ]
-    except MetricNotApplicableError:
-        return []
-    known = np.isfinite(values[0]) & np.isfinite(values[1])
-    shared = [question_id for question_id, is_known in zip(shared, known, strict=True) if is_known]
-    _, cluster_ids = np.unique(
-        np.array([clusters[question_id] for question_id in shared], dtype=np.str_), return_inverse=True
     )
-    if not len(cluster_ids) or int(cluster_ids.max()) < 1:
-        return []
-    question_classes = np.array([classes.get(question_id, "") for question_id in shared], dtype=np.str_)
-    weights = class_weights(question_classes) if len(np.unique(question_classes)) > 1 else None
-    sign = 1.0 if pair.metric.higher_is_better else -1.0
-    first, second = (sign * metric_values[known] for metric_values in values)
-    ahead = float(np.average(first - second, weights=weights)) >= 0.0
-    models = pair.models if ahead else pair.models[::-1]
-    first, second = (first, second) if ahead else (second, first)
-    paired = paired_difference(first, second, cluster_ids, seed=seed, weights=weights)
-    details = paired_details(first, second, cluster_ids, weights=weights)
-    fields: Row = {"model": models[0], "other": models[1], "n": len(shared), "p_raw": paired.p}
-    return [Comparison(task=pair.task, metric=pair.metric.name, **fields, **asdict(paired), **asdict(details))]
+
+
+def statement_id(question_id: str) -> str:
+    """Return what the variants of a statement share, which differ in what counts as right: the id up to ``~``."""
+    return question_id.partition("~")[0]
 
 
 def is_layer_method(method: str) -> bool:
     """Tell whether a method uses a single layer; a model is compared by such a method only if it has no other."""
     return "@" in method
-
-
-def _values(metric: Metric, answers: Sequence[Sequence[Row]], questions: Mapping[str, Question]) -> FloatArray:
-    """Compute the metric of each question as the mean over its answers; 0 without answers."""
-    counts = np.array([len(repeats) for repeats in answers], dtype=np.int64)
-    values = np.zeros(len(answers))
-    if counts.any():
-        answer_values = metric.values(
-            collect_responses([answer for repeats in answers for answer in repeats], questions)
-        )
-        values[counts > 0] = mean_by_question(answer_values, (np.cumsum(counts) - counts)[counts > 0])
-    return values
 
 
 def correct_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:

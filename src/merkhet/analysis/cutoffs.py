@@ -8,57 +8,48 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from merkhet.analysis.memory_types import STATEMENT, MemorizedModel, MemoryInput, format_paired_difference
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate
+from merkhet.analysis.memorized_run import (
+    STATEMENT,
+    MemorizedModel,
+    MemorizedRun,
+    Recalled,
+    format_paired_difference,
+)
+from merkhet.analysis.types import (
+    Analysis,
+    AnalysisInput,
+    Column,
+    Estimate,
+    Figure,
+    Table,
+    TableRow,
+    estimate,
+)
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import quote_name
+from merkhet.metrics.answer_table import flatten_lists
+from merkhet.metrics.clusters import Clusters
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.recall_scores import (
-    TOP_SYMBOLS,
-    Clusters,
-    align_recalls,
-    encode_column,
-    statement_clusters,
-    top_symbols,
-)
+from merkhet.metrics.recalls import TOP_SYMBOLS
 
 THRESHOLDS = (
-    0.001,
-    0.002,
-    0.005,
-    0.01,
-    0.02,
-    0.03,
-    0.05,
-    0.07,
-    0.1,
-    0.15,
-    0.2,
-    0.25,
-    0.3,
-    0.4,
-    0.5,
-    0.6,
-    0.7,
-    0.8,
-    0.9,
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07),
+    *(0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
 )
 _PROMPT_KINDS = ("all", "one", "several")
 _BINS = 10
 _EXPLANATION = (
-    "How many answers a model should give is not told to it. Here it gives all symbols whose probability is at least a "
-    "threshold, and one at least. The threshold with the best mean F1 is chosen on one half of the facts and tried on "
-    "the other, which alone is shown; a prompt is counted once, however many right answers it has. Precision is the "
-    "share of given answers that are right, recall the share of right answers that are given, F1 their harmonic mean, "
-    "each the mean over prompts. “One” always gives the first answer only, “told” gives as many as there are right "
-    f"ones. The first {TOP_SYMBOLS} answers of each prompt were kept: no set is larger, and of prompts with more "
-    "right answers some are always missed. "
-    "Probabilities can be believed if the first answer is the very symbol that was masked as "
-    "often as its probability says; the expected calibration error is the mean distance of the two over ten equal "
-    "bins. A right answer of several has a low probability and is right all the same. Intervals are of 95% over facts."
+    "A model does not know how many answers a prompt has. Here it gives all symbols whose probability is at least a "
+    "threshold, and at least one. The threshold with the best mean F1 is chosen on one half of the facts; the scores "
+    "are of the other half. A prompt counts once, however many right answers it has. Precision is the share of given "
+    "answers that are right, recall the share of right answers that are given, F1 their harmonic mean, each the mean "
+    "over prompts. “One” always gives the first answer only; “told” gives as many answers as are right. The first "
+    f"{TOP_SYMBOLS} answers of each prompt are kept: no set is larger, and prompts with more right answers always miss "
+    "some. Probabilities are calibrated if the first answer is the masked symbol as often as its probability says; the "
+    "expected calibration error is the mean distance of the two over ten equal bins. One right answer of several has "
+    "a low probability and is right all the same. Intervals are of 95% over facts."
 )
 BoolArray = NDArray[np.bool_]
 
@@ -104,89 +95,73 @@ class _PromptAnswers:
         return np.ones(len(several), bool) if kind == "all" else several if kind == "several" else ~several
 
 
-def cutoffs(inputs: MemoryInput) -> Analysis | None:
+def cutoffs(inputs: AnalysisInput) -> Analysis | None:
     """Compare threshold sets with one answer and with the right number; None if no prompt has several answers."""
+    run = MemorizedRun(inputs)
     rows: list[TableRow] = []
     bins: list[TableRow] = []
     figures, sentences = [], []
+    with_conflict = [memorized for memorized in run.models if memorized.conflict]
     largest = {
-        memorized.base: memorized
-        for memorized in sorted(inputs.models, key=lambda memorized: memorized.facts or 0)
-        if memorized.conflict
+        memorized.base: memorized for memorized in sorted(with_conflict, key=lambda memorized: memorized.facts or 0)
     }
-    for memorized in inputs.models:
-        if not memorized.conflict or STATEMENT not in memorized.tasks:
+    for memorized in with_conflict:
+        if STATEMENT not in memorized.tasks:
             continue
-        statements, recalls = memorized.tables_by_task[STATEMENT]
-        if not pc.any(statements["conflict"]).as_py():
+        recalled = run.recalled(memorized.model, STATEMENT)
+        if all(len(question.answers) == 1 for question in recalled.questions):
             continue
-        recalls = align_recalls(statements, recalls)
         # A sentence that was too long to be read has no answers.
-        has_answers = pc.greater(pc.list_value_length(recalls["top"]), 0)
-        statements, recalls = statements.filter(has_answers), recalls.filter(has_answers)
-        if not statements.num_rows:
+        recalled = recalled.take(np.flatnonzero(flatten_lists(recalled.ranked)[0]))
+        if not recalled.questions:
             continue
-        prompts = _collect_prompts(statements, recalls, derived_seed(inputs.seed, "halves"))
+        prompts = _collect_prompts(recalled, derived_seed(run.seed, "halves"))
         if prompts.chosen_on.all() or not prompts.chosen_on.any():
             continue
         curves = {threshold: prompts.evaluate(prompts.sizes(threshold))["F1"] for threshold in THRESHOLDS}
         best = max(THRESHOLDS, key=lambda threshold: float(curves[threshold][prompts.chosen_on].mean()))
-        rows += _policy_rows(inputs, memorized, prompts, best)
-        bins += _reliability_rows(memorized, statements, recalls, prompts)
+        rows += _policy_rows(run, memorized, prompts, best)
+        bins += _reliability_rows(memorized, recalled, prompts)
         if memorized is largest[memorized.base]:
             figures.append(_figure(memorized, prompts, curves, best))
-            sentences.append(_describe_gain(inputs, memorized, prompts, best))
+            sentences.append(_describe_gain(run, memorized, prompts, best))
     if not rows:
         return None
     tables = (_policy_table(rows), _bin_table(bins))
     return Analysis("cutoffs", "How many answers to give", _EXPLANATION, tables, tuple(figures), tuple(sentences))
 
 
-def _collect_prompts(statements: pa.Table, recalls: pa.Table, seed: int) -> _PromptAnswers:
+def _collect_prompts(recalled: Recalled, seed: int) -> _PromptAnswers:
     """Collect the distinct prompts; each belongs to its first fact by name, which also decides its half."""
-    facts_or_statements = pc.coalesce(statements["fact_id"], statements["statement_id"])
-    distinct_facts = facts_or_statements.unique()
-    owners = pc.index_in(facts_or_statements, value_set=distinct_facts.take(pc.sort_indices(distinct_facts))).to_numpy()
-    first_half = np.random.default_rng(seed).permutation(len(distinct_facts)) < len(distinct_facts) // 2
-    _, prompts = np.unique(encode_column(statements["prompt"]), return_inverse=True)
+    facts, owners = np.unique(np.array(recalled.facts, dtype=np.str_), return_inverse=True)
+    first_half = np.random.default_rng(seed).permutation(len(facts)) < len(facts) // 2
+    _, prompts = np.unique(
+        np.array([question.prompt for question in recalled.questions], dtype=np.str_), return_inverse=True
+    )
     order = np.lexsort((owners, prompts))
     first_rows = order[np.unique(prompts[order], return_index=True)[1]]
-    statements, recalls = statements.take(pa.array(first_rows)), recalls.take(pa.array(first_rows))
-    probabilities, right = _top_answers(statements, recalls)
-    golds = pc.list_value_length(statements["answers"]).to_numpy().astype(np.int64)
-    return _PromptAnswers(
-        probabilities, right, golds, statement_clusters(statements), first_half[owners[first_rows]], prompts
-    )
+    distinct = recalled.take(first_rows)
+    probabilities, right = _top_answers(distinct)
+    golds = np.array([len(question.answers) for question in distinct.questions], dtype=np.int64)
+    return _PromptAnswers(probabilities, right, golds, distinct.clusters, first_half[owners[first_rows]], prompts)
 
 
-def _top_answers(statements: pa.Table, recalls: pa.Table) -> tuple[FloatArray, BoolArray]:
+def _top_answers(recalled: Recalled) -> tuple[FloatArray, BoolArray]:
     """Collect the probabilities of the top answers, one row per statement, and whether these are right."""
-    tops = recalls["top"].combine_chunks()
-    lengths = pc.fill_null(pc.list_value_length(tops), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    entries = tops.flatten()
+    lengths, entries = flatten_lists(recalled.ranked)
     row_ids = np.repeat(np.arange(len(lengths)), lengths)
     column_ids = np.arange(len(row_ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     probabilities = np.zeros((len(lengths), max(TOP_SYMBOLS, int(lengths.max(initial=0)))))
-    probabilities[row_ids, column_ids] = np.exp(
-        entries.field("score").to_numpy(zero_copy_only=False).astype(np.float64)
-    )
-    answers = statements["answers"]
-    owners = np.repeat(np.arange(len(lengths)), pc.list_value_length(answers).to_numpy().astype(np.int64))
-    answered_symbols, right_symbols = entries.field("symbol"), pc.list_flatten(answers).combine_chunks()
-    symbol_codes = encode_column(pa.chunked_array([answered_symbols, right_symbols], pa.string()))
-    size = int(symbol_codes.max(initial=0)) + 1
+    probabilities[row_ids, column_ids] = np.exp(entries.field("score").to_numpy(zero_copy_only=False))
+    answers = [frozenset(question.answers) for question in recalled.questions]
     right = np.zeros(probabilities.shape, bool)
-    keys, right_keys = (
-        row_ids * size + symbol_codes[: len(answered_symbols)],
-        np.sort(owners * size + symbol_codes[len(answered_symbols) :]),
-    )
-    right[row_ids, column_ids] = right_keys[np.minimum(np.searchsorted(right_keys, keys), len(right_keys) - 1)] == keys
+    right[row_ids, column_ids] = [
+        name in answers[row] for row, name in zip(row_ids.tolist(), entries.field("candidate").to_pylist(), strict=True)
+    ]
     return probabilities, right
 
 
-def _policy_rows(
-    inputs: MemoryInput, memorized: MemorizedModel, prompts: _PromptAnswers, best: float
-) -> list[TableRow]:
+def _policy_rows(run: MemorizedRun, memorized: MemorizedModel, prompts: _PromptAnswers, best: float) -> list[TableRow]:
     rows: list[TableRow] = []
     by_policy = {
         "threshold": prompts.evaluate(prompts.sizes(best)),
@@ -202,11 +177,11 @@ def _policy_rows(
         def cell(
             values: FloatArray, rows_of_kind: NDArray[np.int64] = rows_of_kind, clusters: Clusters = clusters
         ) -> Estimate:
-            return estimate(clusters.interval(values[rows_of_kind], inputs.seed_for("cutoffs")), len(rows_of_kind))
+            return estimate(clusters.interval(values[rows_of_kind], run.seed_for("cutoffs")), len(rows_of_kind))
 
         by_threshold = by_policy["threshold"]
         gain = clusters.difference(
-            by_threshold["F1"][rows_of_kind], by_policy["one"]["F1"][rows_of_kind], inputs.seed_for("cutoffs")
+            by_threshold["F1"][rows_of_kind], by_policy["one"]["F1"][rows_of_kind], run.seed_for("cutoffs")
         )
         rows.append(
             (
@@ -236,12 +211,13 @@ def _policy_table(rows: Sequence[TableRow]) -> Table:
     return Table("Sets of answers on the half of facts that the threshold was not chosen on.", columns, tuple(rows))
 
 
-def _reliability_rows(
-    memorized: MemorizedModel, statements: pa.Table, recalls: pa.Table, prompts: _PromptAnswers
-) -> list[TableRow]:
+def _reliability_rows(memorized: MemorizedModel, recalled: Recalled, prompts: _PromptAnswers) -> list[TableRow]:
     """Bin the top answer's probability against how often it is the masked symbol; the last row covers all bins."""
-    firsts = top_symbols(recalls)
-    exact = pc.fill_null(pc.equal(firsts, statements["target"]), False).to_numpy().astype(np.float64)
+    counts, entries = flatten_lists(recalled.ranked)
+    firsts = entries.field("candidate").take(pa.array(np.cumsum(counts) - counts)).to_pylist()
+    exact = np.array(
+        [name == question.target for name, question in zip(firsts, recalled.questions, strict=True)], float
+    )
     confidence, correct = (
         values[prompts.prompts, 0].astype(np.float64) for values in (prompts.probabilities, prompts.right)
     )
@@ -254,16 +230,8 @@ def _reliability_rows(
         means = (float(values[inside].mean()) for values in (confidence, exact, correct))
         name = f"{100 * bin_index // _BINS}–{100 * (bin_index + 1) // _BINS}%"
         rows.append((memorized.base, memorized.facts, name, int(inside.sum()), *means, None))
-    rows.append(
-        (
-            memorized.base,
-            memorized.facts,
-            "all",
-            len(confidence),
-            *(float(values.mean()) for values in (confidence, exact, correct)),
-            error,
-        )
-    )
+    means = (float(values.mean()) for values in (confidence, exact, correct))
+    rows.append((memorized.base, memorized.facts, "all", len(confidence), *means, error))
     return rows
 
 
@@ -296,7 +264,7 @@ def _figure(
     return Figure("lines", caption, tuple(rows), "threshold", percent=True, log=True, y="F1")
 
 
-def _describe_gain(inputs: MemoryInput, memorized: MemorizedModel, prompts: _PromptAnswers, best: float) -> str:
+def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _PromptAnswers, best: float) -> str:
     parts = []
     threshold_f1, single_f1 = (
         prompts.evaluate(prompts.sizes(best))["F1"],
@@ -307,7 +275,7 @@ def _describe_gain(inputs: MemoryInput, memorized: MemorizedModel, prompts: _Pro
         if not len(selected):
             continue
         gain = prompts.clusters.take(selected).difference(
-            threshold_f1[selected], single_f1[selected], inputs.seed_for("cutoffs")
+            threshold_f1[selected], single_f1[selected], run.seed_for("cutoffs")
         )
         parts.append(
             f"{format_paired_difference(gain)} on the {len(selected):,} prompts with {kind} right "

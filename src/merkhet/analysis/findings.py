@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from merkhet.analysis.comparison import compare_models, is_layer_method
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
 from merkhet.analysis.comparison_text import describe_comparisons
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
 from merkhet.core.text import join_names, percent
+from merkhet.metrics.answer_table import LazyRows
 from merkhet.metrics.metrics import Metric
 
 Row = dict[str, Any]
@@ -21,7 +25,7 @@ _CLOSE = 1e-9
 def summarize_findings(
     *,
     scores: Sequence[Row],
-    answers: Sequence[Row],
+    answers: pa.Table | Sequence[Row],
     questions: Mapping[str, Question],
     clusters: Mapping[str, str],
     headline: Sequence[tuple[str, Metric]],
@@ -30,14 +34,21 @@ def summarize_findings(
     seed: int,
     classes: Mapping[str, str] | None = None,
     unusable_is_wrong: bool = False,
+    statements: bool = False,
+    conditions: Mapping[str, Condition] | None = None,
 ) -> dict[str, Any]:
     """Summarize a run.
+
+    Models that were trained under several conditions are compared where these differ in one respect. The sentences are
+    about models under one condition only; analyses describe the effects of conditions.
 
     Args:
         clusters: The fact of each question.
         headline: Tasks with their metrics.
         about: Names of relations and domains for sentences.
         classes: The class of each question, if scores are means over classes.
+        statements: Whether questions are statements; see :class:`merkhet.analysis.comparison.PairedModels`.
+        conditions: Conditions that models were trained under.
 
     Returns:
         ``sentences``, ``comparisons`` (paired, of the models without baselines) and ``unusable`` (counts by model and
@@ -46,26 +57,31 @@ def summarize_findings(
     scores = _select_first_method(scores)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
     comparisons = compare_models(
-        [answer for answer in answers if answer["model"] in models],
+        answers,
         questions,
         clusters,
         headline,
         seed=seed,
+        models=models,
+        conditions=conditions,
         classes=classes,
         unusable_is_wrong=unusable_is_wrong,
+        statements=statements,
     )
-    unusable = Counter(
-        (answer["model"], _reason_kind(answer["unusable"]))
-        for answer in answers
-        if answer["unusable"] is not None and not is_layer_method(answer["method"])
-    )
+    unusable = _count_unusable(answers)
     sentences = []
-    for model in models:
-        sentences += _describe_knowledge(model, scores, headline, about)
-        sentences += _describe_chance_level(model, scores, headline)
-    sentences += _describe_missing_intervals(scores, headline, models)
-    sentences += describe_comparisons(comparisons)
-    sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
+    if conditions:
+        labels = {name: condition.label for name, condition in conditions.items()}
+        sentences += describe_comparisons(
+            [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
+        )
+    else:
+        for model in models:
+            sentences += _describe_knowledge(model, scores, headline, about)
+            sentences += _describe_chance_level(model, scores, headline)
+        sentences += _describe_missing_intervals(scores, headline, models)
+        sentences += describe_comparisons(comparisons)
+        sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
     return {
         "sentences": sentences,
         "comparisons": [asdict(comparison) for comparison in comparisons],
@@ -73,6 +89,19 @@ def summarize_findings(
             {"model": model, "reason": reason, "count": count} for (model, reason), count in sorted(unusable.items())
         ],
     }
+
+
+def _count_unusable(answers: pa.Table | Sequence[Row]) -> Counter[tuple[str, str]]:
+    """Count the unusable answers by model and kind of reason."""
+    answers = answers.table if isinstance(answers, LazyRows) and answers.table is not None else answers
+    if isinstance(answers, pa.Table):
+        columns = ["model", "method", "unusable"]
+        answers = answers.select(columns).filter(pc.is_valid(answers["unusable"])).to_pylist()
+    return Counter(
+        (answer["model"], _reason_kind(answer["unusable"]))
+        for answer in answers
+        if answer["unusable"] is not None and not is_layer_method(answer["method"])
+    )
 
 
 def _select_first_method(scores: Sequence[Row]) -> list[Row]:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.memory_types import LABELS, are_comparable, format_paired_difference
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow
+from merkhet.analysis.comparison import Comparison, Condition, are_comparable, correct_comparisons
+from merkhet.analysis.memorized_run import LABELS, MemorizedRun, difference_cells, format_paired_difference, load_metric
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow
 from merkhet.core.text import join_names, percent, quote_name
+from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _EXPLANATION = (
@@ -38,6 +39,33 @@ class TrainingScores:
     """By metric, one score for each training in order."""
 
 
+def training_noise(inputs: AnalysisInput) -> Analysis | None:
+    """Show the scores of models that were trained several times; None if none was."""
+    run = MemorizedRun(inputs)
+    tables = [inputs.answer_table]
+    tables += [AnswerTable(answers, inputs.questions_by_id) for answers in inputs.repeated_answers]
+    scores: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for table in tables if len(tables) > 1 else ():
+        for key in table.cell_rows:
+            if key[0] not in inputs.baselines:
+                by_metric = scores.setdefault(key[:2], {})
+                for metric in run.metrics:
+                    value = float(table.cell(*key).values(load_metric(metric)).mean())
+                    by_metric.setdefault(metric, []).append(value)
+    return trainings(
+        [
+            TrainingScores(
+                model,
+                inputs.conditions[model].base,
+                inputs.conditions[model].settings,
+                task,
+                {metric: tuple(values) for metric, values in by_metric.items()},
+            )
+            for (model, task), by_metric in scores.items()
+        ]
+    )
+
+
 def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
     """Show means and spread over trainings, and compare conditions; None if nothing was trained twice."""
     repeated = [entry for entry in trainings_scores if any(len(values) > 1 for values in entry.scores.values())]
@@ -56,18 +84,7 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
             *(Column("Model"), Column("against"), Column("asked"), Column("Score")),
             *(Column("difference", "points"), Column("p", "p"), Column("trainings", "count")),
         )
-        rows = tuple(
-            (
-                entry.model,
-                entry.other,
-                entry.task,
-                LABELS.get(entry.metric, entry.metric),
-                _as_estimate(entry),
-                entry.p,
-                entry.n,
-            )
-            for entry in comparisons
-        )
+        rows = tuple((entry.model, entry.other, entry.task, *difference_cells(entry)) for entry in comparisons)
         tables.append(Table("Differences between trainings of the same seed.", columns, rows))
     first = metrics[0]
     bars = tuple(
@@ -75,7 +92,7 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
             "panel": entry.task,
             "x": entry.model.removeprefix(f"{entry.base}, "),
             "bar": entry.base,
-            **_interval_fields(entry, first),
+            **vars(mean_over_trainings(entry.scores[first])),
         }
         for entry in repeated
     )
@@ -109,30 +126,15 @@ def _student_interval(values: Sequence[float]) -> tuple[float, float] | tuple[No
 def _row(training_scores: TrainingScores, metric: str) -> TableRow:
     values = training_scores.scores[metric]
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    label = LABELS.get(metric, metric)
-    return (
-        training_scores.model,
-        training_scores.task,
-        label,
-        len(values),
-        mean_over_trainings(values),
-        deviation,
-        min(values),
-        max(values),
-    )
-
-
-def _interval_fields(training_scores: TrainingScores, metric: str) -> dict[str, Any]:
-    return vars(mean_over_trainings(training_scores.scores[metric]))
+    head = (training_scores.model, training_scores.task, LABELS.get(metric, metric), len(values))
+    return (*head, mean_over_trainings(values), deviation, min(values), max(values))
 
 
 def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[str]) -> Iterator[Comparison]:
     """Compare every two conditions that differ in one respect, paired by seed, better one first."""
     for metric in metrics:
         for first, second in combinations(repeated, 2):
-            if first.task != second.task or not are_comparable(
-                first.base, first.condition, second.base, second.condition
-            ):
+            if first.task != second.task or not are_comparable(_condition(first), _condition(second)):
                 continue
             first_values, second_values = (np.array(entry.scores[metric]) for entry in (first, second))
             differences = first_values - second_values if len(first_values) == len(second_values) else np.zeros(0)
@@ -149,8 +151,8 @@ def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[st
             )
 
 
-def _as_estimate(comparison: Comparison) -> Estimate:
-    return Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
+def _condition(training_scores: TrainingScores) -> Condition:
+    return Condition(training_scores.base, "", training_scores.condition)
 
 
 def _describe_trainings(training_scores: TrainingScores, metric: str) -> str:
@@ -159,15 +161,12 @@ def _describe_trainings(training_scores: TrainingScores, metric: str) -> str:
     formatted = join_names([percent(value) for value in values])
     return (
         f"{quote_name(training_scores.model)} was trained {len(values)} times: {LABELS.get(metric, metric)} on "
-        f"{training_scores.task} is "
-        f"{formatted}, "
-        f"on average {percent(mean.value or 0.0)}{ends}."
+        f"{training_scores.task} is {formatted}, on average {percent(mean.value or 0.0)}{ends}."
     )
 
 
 def _describe_difference(comparison: Comparison) -> str:
     return (
         f"Over {comparison.n} trainings, {quote_name(comparison.model)} is above {quote_name(comparison.other)} on "
-        f"{comparison.task}: "
-        f"{format_paired_difference(comparison)}."
+        f"{comparison.task}: {format_paired_difference(comparison)}."
     )

@@ -10,15 +10,18 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from merkhet.analysis.analysis_options import AnalysisOptions
+from merkhet.analysis.comparison import Condition, PairedModels
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
+from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.bootstrap import Interval, class_weights, clustered_interval
-from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError, Responses
+from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.score_table import collect_responses, mean_by_question, question_starts
+from merkhet.metrics.score_table import collect_responses
 
 Row = dict[str, Any]
 NO_DOMAIN = "no domain"
@@ -147,7 +150,11 @@ class AnalysisInput:
     """How the premises are given ("EX/IM"), by model and question id."""
     training_records: Sequence[Mapping[str, Any]] = ()
     """Training records of the run: model, task, loss, ``epochs`` (loss and perhaps dev_mrr_a) and kept_epoch; for
-    further pre-training, objective and ``curve``."""
+    further pre-training, objective and ``curve``; for memorizing, ``seconds`` and ``statements``."""
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    """The condition that each model was trained under, where a run trains models under several."""
+    repeated_answers: Sequence[pa.Table] = ()
+    """Answers of the same models after trainings with other seeds: a table for each training and model."""
     seed: int = 0
     unusable_is_wrong: bool = False
     """Whether unusable questions count as wrong."""
@@ -289,27 +296,25 @@ class AnalysisInput:
         """Compute the metric of every question of the task that the line has answered; cached."""
         cache = self._value_cache.setdefault((line, task), {})
         if metric not in cache:
-            ids, starts, responses = self._gather_responses(line, task)
-            values = mean_by_question(np.asarray(metric.values(responses), dtype=np.float64), starts)
-            cache[metric] = dict(zip(ids, values.tolist(), strict=True))
+            cell = self.answer_table.cell(line.model, task, line.probe, line.method)
+            ids = [self.answer_table.ids[code] for code in cell.question_codes(wrong=False).tolist()]
+            cache[metric] = dict(zip(ids, cell.values(metric).tolist(), strict=True))
         return cache[metric]
 
-    def _gather_responses(self, line: Line, task: str) -> tuple[list[str], NDArray[np.int64], Responses]:
-        """Gather the question ids of a task, the index of each one's first answer, and the responses; cached."""
-        if (line, task) not in self._responses:
-            repeats = self._usable_repeats[line]
-            ids = [question_id for question_id in repeats if self.questions_by_id[question_id].task == task]
-            answers = [answer for question_id in ids for answer in repeats[question_id]]
-            starts = question_starts([answer["question_id"] for answer in answers])
-            self._responses[line, task] = ids, starts, collect_responses(answers, self.questions_by_id)
-        return self._responses[line, task]
+    @cached_property
+    def answer_table(self) -> AnswerTable:
+        """The answers as arrays."""
+        return AnswerTable(self.answers, self.questions_by_id)
+
+    @cached_property
+    def paired(self) -> PairedModels:
+        """The answers of all models, paired by question."""
+        return PairedModels(
+            self.answer_table, self.questions_by_id, self.clusters, seed=self.seed, statements=bool(self.conditions)
+        )
 
     @cached_property
     def _value_cache(self) -> dict[tuple[Line, str], dict[Metric, dict[str, float]]]:
-        return {}
-
-    @cached_property
-    def _responses(self) -> dict[tuple[Line, str], tuple[list[str], NDArray[np.int64], Responses]]:
         return {}
 
     def right_probabilities(self, line: Line, ids: Sequence[str]) -> FloatArray:

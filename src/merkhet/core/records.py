@@ -61,6 +61,8 @@ class Answer:
     """Size of each gold answer's tie group."""
     among: int | None = None
     """Number of ranked items, where these are not the question's candidates."""
+    right: int | None = None
+    """Number of right items among the ranked ones, where ``golds`` has only some of them."""
     unusable: str | None = None
     """Why there is no answer."""
     seconds: float | None = None

@@ -206,6 +206,7 @@ ANSWERS = TableKind(
             ("gold_ranks", pa.list_(pa.float64())),
             ("gold_ties", pa.list_(pa.int32())),
             ("among", pa.int64()),
+            ("right", pa.int64()),
             ("unusable", pa.string()),
             ("seconds", pa.float64()),
             ("outcome", pa.string()),

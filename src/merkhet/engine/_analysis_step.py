@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from merkhet.analysis import ANALYSES
 from merkhet.analysis.analysis_options import AnalysisOptions, select_options
 from merkhet.analysis.option_models import validate
@@ -16,6 +18,7 @@ from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.score_step import FindingsParams
+from merkhet.metrics.answer_table import LazyRows
 from merkhet.metrics.score_table import scoring_rows
 from merkhet.questions.question_files import QuestionSet, read_questions
 
@@ -51,7 +54,7 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
     params, folder = context.params, context.folder
     inputs = make_analysis_input(
         read_questions(folder),
-        answers=scoring_rows(read_table(ANSWERS, folder / "answers.parquet")),
+        answers=lazy_answers(read_table(ANSWERS, folder / "answers.parquet")),
         scores=read_table(SCORES, folder / "scores.parquet").to_pylist(),
         headline=params.findings.headline_metrics(context.home),
         baselines=frozenset(params.findings.baselines),
@@ -60,6 +63,10 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
         training_records=_training_records(context),
         unusable_is_wrong=params.findings.scoring.unusable_is_wrong,
         average_over=params.findings.scoring.average_over,
+        conditions=params.findings.conditions,
+        repeated_answers=[
+            read_table(ANSWERS, folder / name) for name in context.step.inputs if name.startswith(".merkhet/answers/")
+        ],
     )
     options = validate(AnalysisOptions, select_options(params.options, params.analyses), "options")
     inputs = replace(inputs, options=options.at(context.home))
@@ -82,6 +89,7 @@ def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dic
                 "kept_epoch": record.get("kept_epoch"),
                 "objective": record.get("objective"),
                 "curve": record.get("curve", []),
+                **{key: record[key] for key in ("seconds", "statements") if key in record},
             }
         )
     return trainings
@@ -89,15 +97,21 @@ def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dic
 
 def make_analysis_input(questions: QuestionSet, **fields: Any) -> AnalysisInput:
     """Make the input of analyses from a question set and the other fields of :class:`AnalysisInput`."""
+    facts = questions.facts.select(["fact_id", "subject", "object", "domain"])
     return AnalysisInput(
-        questions=questions.questions.to_pylist(),
+        questions=LazyRows(questions.questions.num_rows, questions.questions.to_pylist, questions.questions),
         questions_by_id=questions.by_id(),
         clusters=questions.clusters(),
-        facts=questions.facts.select(["fact_id", "subject", "object", "domain"]).to_pylist(),
+        facts=LazyRows(facts.num_rows, facts.to_pylist, facts),
         data_card=questions.about,
         entities={row["question_id"]: tuple(row["entities"]) for row in questions.entities.to_pylist()},
         **fields,
     )
+
+
+def lazy_answers(table: pa.Table) -> LazyRows:
+    """Return the rows of a table of answers as analyses read them; made when one does."""
+    return LazyRows(table.num_rows, lambda: scoring_rows(table), table)
 
 
 def run_analyses(names: Sequence[str], inputs: AnalysisInput, home: Path | None = None) -> list[dict[str, Any]]:

@@ -120,8 +120,6 @@ def is_selected(question: Question, tasks: Sequence[str] | None, kinds: Sequence
     """Check whether a question has one of the tasks and one of the kinds of templates.
 
     Args:
-        question: The question.
-        tasks: Tasks; all if empty.
         kinds: Kinds of templates; all but soft ones if empty, because only a model trained on those can read them.
     """
     if tasks and question.task not in tasks:

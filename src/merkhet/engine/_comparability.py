@@ -37,7 +37,6 @@ def describe_shared_questions(shared: Sequence[Mapping[str, Any]], kind: str = "
     """Describe the counts of :func:`count_shared_questions` in sentences.
 
     Args:
-        shared: Counts of each pair of runs.
         kind: Noun for what was asked.
     """
     if not shared:
@@ -69,9 +68,6 @@ def comparability_remarks(
     """Collect the differences between runs that may explain a difference between their models.
 
     Args:
-        collection: The runs.
-        models: Names of the models that are compared.
-        question_ids: Ids of the questions that each run asked.
         ways: Probe and method by task and model.
     """
     return [
@@ -84,9 +80,7 @@ def comparability_remarks(
 
 
 def _sample_remarks(collection: RunCollection) -> list[str]:
-    """Name the runs that keep a sample of their answers, unless all recalls are compared."""
-    if collection.memorized:
-        return []
+    """Name the runs that keep a sample of their answers."""
     samples = [
         (label, run.record.get("sampled")) for label, run in zip(collection.labels, collection.runs, strict=True)
     ]
@@ -165,7 +159,9 @@ def _template_remarks(collection: RunCollection, question_ids: Sequence[pa.Array
             if names and templates[0] and templates[1]:
                 sentences.append(f"Only {label} asks by the templates {join_some(sorted(names), _MAX_NAMES)}.")
         unshared_prompts = [
-            table.filter(pc.invert(pc.is_in(table["question_id"], value_set=question_ids[run_index])))["prompt"]
+            table.filter(
+                pc.invert(pc.is_in(collection.pair_ids(table["question_id"]), value_set=question_ids[run_index]))
+            )["prompt"]
             for table, run_index in ((tables[first], second), (tables[second], first))
         ]
         count = pc.sum(pc.is_in(pc.unique(unshared_prompts[0]), value_set=pc.unique(unshared_prompts[1]))).as_py() or 0

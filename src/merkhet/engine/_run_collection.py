@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merkhet.analysis.comparison import Condition
 from merkhet.core.errors import InputError
 from merkhet.engine.run_folder import Run
 from merkhet.metrics.metrics import Metric, get_metric, is_metric
@@ -86,7 +87,21 @@ class RunCollection:
     @property
     def memorized(self) -> bool:
         """Whether all runs are memorizing runs."""
-        return all("recalls" in run.record for run in self.runs)
+        return all(run.record["card"].get("experiment") for run in self.runs)
+
+    @cached_property
+    def conditions(self) -> dict[str, Condition]:
+        """The condition of each model that was trained under one. A model of another run is another model."""
+        return {
+            self.name(model["name"], run_index): Condition(f"{run_index} {model['base']}", **model["condition"])
+            for run_index, run in enumerate(self.runs)
+            for model in run.record.get("models", [])
+            if "condition" in model
+        }
+
+    def pair_ids(self, question_ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+        """Return the ids by which questions of several runs are paired."""
+        return pc.replace_substring_regex(question_ids, "~.*", "") if self.memorized else question_ids
 
     def _rename_models(self, table: pa.Table, run_index: int) -> pa.Table:
         models = pc.unique(table["model"])

@@ -49,28 +49,41 @@ class TrainParams:
 
 
 @dataclass(frozen=True)
-class PretrainParams:
-    """Parameters of continued pre-training."""
+class WeightParams:
+    """Parameters of a training that changes all weights of a model."""
 
     name: str
+    """Name of the trained model in tables."""
     kind: str
     fingerprint: str
     dtype: str
     settings: Mapping[str, Any]
     """Settings that affect the result."""
     seed: int
+
+
+@dataclass(frozen=True)
+class WeightRuntime(ModelRuntime):
+    """Location of the model, and settings of the processes."""
+
+    processes: Mapping[str, Any]
+    """Settings that do not affect the result."""
+
+
+@dataclass(frozen=True)
+class PretrainParams(WeightParams):
+    """Parameters of continued pre-training."""
+
     corpus: str
     """Hash of the corpus."""
 
 
 @dataclass(frozen=True)
-class PretrainRuntime(ModelRuntime):
+class PretrainRuntime(WeightRuntime):
     """Location of the model and the corpus, and settings of the processes."""
 
     corpus: str
     """Path of the corpus."""
-    processes: Mapping[str, Any]
-    """Settings that do not affect the result."""
 
 
 def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:

@@ -104,7 +104,7 @@ def _pretrain_step(
         seed=resolved.study.seed,
         corpus=content,
     )
-    runtime = PretrainRuntime(model.spec, public_source(model.source), str(corpus), process_settings(settings))
+    runtime = PretrainRuntime(model.spec, public_source(model.source), process_settings(settings), str(corpus))
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors")
     title = f"pretrain {model.name} by {settings.objective}"
     return Step(title, "learn", pretrain, params, runtime, (), outputs)
@@ -154,7 +154,6 @@ def make_learn_step(
     """Make the step that trains a model on a task.
 
     Args:
-        resolved: The resolved study.
         number: Index of the model in the study.
         name: Name of the trained model in tables.
         task: Task whose training questions are used.
@@ -206,17 +205,13 @@ def make_ask_step(
     """Make the step that asks a model by a probe.
 
     Args:
-        resolved: The resolved study.
         number: Index of the model in the study.
-        choice: The probe.
-        about: Distinguishes this step from others of the same model and probe.
+        label: Distinguishes this step from others of the same model and probe.
         name: Name in tables, if not the model's own.
         tasks: Tasks to ask; all if empty.
-        kinds: Kinds of templates to ask.
         methods: How many of the study's methods to use, from the first; all if None.
         learned: Record of the training that made the model.
         soft: Records of soft prompts that the model reads.
-        pseudowords: Settings of the pseudowords in the questions.
     """
     model = resolved.models[number]
     stem = f"{number:02d}-{digest([model.name, choice.probe, *([label] if label else [])])[:10]}"

@@ -149,12 +149,7 @@ class AskStatistics:
 
 
 def merge_statistics(parts: Sequence[AskStatistics], **extra: Any) -> AskStatistics:
-    """Merge the statistics of several processes: add up times and counts, take the rest from the first.
-
-    Args:
-        parts: Statistics of each process.
-        extra: Further keys of the record.
-    """
+    """Merge the statistics of several processes: add up times and counts, take the rest from the first."""
     merged = AskStatistics(extra=extra)
     for part in parts:
         merged.description = merged.description or part.description
@@ -176,8 +171,6 @@ class Asker:
         """Load the model of a job.
 
         Args:
-            job: What to ask.
-            resolved: The job's model.
             on_answer: Called with 1 for each question that is answered.
         """
         self.params = job.params

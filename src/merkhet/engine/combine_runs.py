@@ -12,14 +12,10 @@ from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
-from merkhet.engine._analysis_step import make_analysis_input, run_analyses
+from merkhet.engine._analysis_step import lazy_answers, make_analysis_input, run_analyses
 from merkhet.engine._run_collection import RunCollection, collect_runs, concat_distinct
-from merkhet.engine.memorize_steps import RecallPart
-from merkhet.engine.recall_findings import RunPart, recall_findings
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import question_classes
-from merkhet.engine.suite_card import HeadlineScore
-from merkhet.metrics.score_table import scoring_rows
 from merkhet.reports.report_data import ReportData
 
 EXTRINSIC = "extrinsic"
@@ -32,20 +28,14 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
     questions that they share.
 
     Args:
-        runs: Runs of one suite.
         downstream: CSV file of the models' scores on other tasks to correlate with.
     """
     collection = collect_runs(runs)
     questions, card = collection.questions, collection.card
-    if collection.memorized:
-        rows: dict[str, Any] = {"scores": collection.scores.to_pylist(), "answers": []}
+    rows = {"scores": collection.scores.to_pylist(), "answers": lazy_answers(collection.answers)}
+    if collection.memorized and len(runs) == 1:
         findings = runs[0].findings
-        if len(runs) > 1:
-            findings = recall_findings(
-                collect_recall_parts(collection), [HeadlineScore(**entry) for entry in card["headline"]], _seed(runs)
-            )
     else:
-        rows = {"scores": collection.scores.to_pylist(), "answers": scoring_rows(collection.answers)}
         findings = summarize_findings(
             **rows,
             questions=questions.by_id(),
@@ -56,6 +46,8 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             seed=_seed(runs),
             classes=question_classes(questions, card.get("average_over")),
             unusable_is_wrong=card.get("unusable_is_wrong", False),
+            statements=collection.memorized,
+            conditions=collection.conditions,
         )
     analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, rows)
     if downstream is not None:
@@ -74,7 +66,7 @@ def report_data(
     return ReportData(
         title=first.study.title or collection.card["title"],
         study=first.study.model_dump(),
-        record={**first.record, "models": collection.model_records, **_sample_size(collection.runs)},
+        record={**first.record, "models": collection.model_records},
         suite=collection.card,
         scores=collection.scores,
         questions=questions.questions,
@@ -102,15 +94,6 @@ def correlate_downstream(collection: RunCollection, downstream: Path) -> list[di
     return run_analyses([EXTRINSIC], inputs)
 
 
-def collect_recall_parts(collection: RunCollection) -> list[RunPart]:
-    """Collect all recall parts of memorizing runs; their tables of questions and answers are only a sample."""
-    return [
-        (run.folder, RecallPart.from_json({**part, "model": collection.name(part["model"], run_index)}))
-        for run_index, run in enumerate(collection.runs)
-        for part in run.record["recalls"]
-    ]
-
-
 def _seed(runs: Sequence[Run]) -> int:
     return runs[0].study.seed
 
@@ -129,20 +112,12 @@ def _collect_cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return cards
 
 
-def _sample_size(runs: Sequence[Run]) -> dict[str, Any]:
-    """Add up the sizes of the samples of questions that runs keep."""
-    samples = [run.record["sampled"] for run in runs if "sampled" in run.record]
-    if len(samples) < 2:
-        return {}
-    return {"sampled": {**samples[0], **{key: sum(sample[key] for sample in samples) for key in ("questions", "of")}}}
-
-
-def _run_suite_analyses(collection: RunCollection, rows: Mapping[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _run_suite_analyses(collection: RunCollection, rows: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """Run the suite's analyses over all runs, without those that read files of a study: these may have moved."""
     runs = collection.runs
     all_names = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
     names = [name for name in all_names if not reads_files(name)]
-    if not names:
+    if not names or collection.memorized:
         return []
     facts = concat_distinct([run.questions.facts for run in runs], "fact_id")
     questions = replace(collection.questions, facts=facts, about=runs[0].questions.about)

@@ -54,10 +54,6 @@ def execute(
     A new folder is removed again if no step could be finished.
 
     Args:
-        plan: Steps to execute.
-        folder: The run's folder.
-        home: Folder that the study's paths are relative to.
-        progress: Receives messages and the summary of each step.
         supply: Called before a step runs. It may fill the work folder with unfinished work, or write all outputs
             of the step and return True.
     """

@@ -65,22 +65,27 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
     )
     if _asks_chat(asking):
         card = replace(card, printed_analyses=(*card.printed_analyses, "forms"))
-    score_params = ScoreParams(suite.name, tuple(metrics), metric_identities, tuple(study.groups), study.seed, scoring)
+    groups = suite.score_groups(study)
+    score_params = ScoreParams(suite.name, tuple(metrics), metric_identities, groups, study.seed, scoring)
     findings = FindingsParams(
         headline=card.headline,
         metrics={shown_name: name for name, shown_name in names.items()},
         identities=metric_identities,
-        baselines=tuple(model.name for model in resolved.models if model.kind == "baseline"),
+        baselines=tuple(dict.fromkeys(step.params.name for step in asking.asks if step.params.kind == "baseline")),
         seed=study.seed,
         scoring=scoring,
         names=card.names,
+        conditions=asking.conditions,
+        remarks=asking.remarks,
     )
     analyses = _analysis_steps(resolved, findings, asking)
+    # The findings of models under several conditions repeat what the analyses say.
+    analyses_files = tuple(name for step in analyses for name in step.outputs)
     return Plan(
         (
-            make_build_step(resolved),
-            make_study_step(resolved),
+            *suite.build_steps(resolved),
             *asking.steps,
+            *asking.repeated,
             Step("collect", "score", collect_answers, NOTHING, NOTHING, answers, ("answers.parquet",)),
             *((labels,) if labels else ()),
             Step(
@@ -92,17 +97,17 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 (*QUESTION_TABLES, "answers.parquet", *(labels.outputs if labels else ())),
                 ("scores.parquet", "scores.json"),
             ),
+            *analyses,
             Step(
                 "analyse",
                 "analyse",
                 write_findings,
                 findings,
                 NOTHING,
-                (*QUESTION_TABLES, "answers.parquet", "scores.parquet"),
+                (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *(analyses_files if asking.conditions else ())),
                 ("findings.json",),
             ),
-            *analyses,
-            make_calibration_step([choice.probe for choice in study.probes], resolved.home),
+            make_calibration_step(_probes(resolved, asking), resolved.home),
             Step(
                 "record",
                 "report",
@@ -112,7 +117,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 (*QUESTION_TABLES, *abouts),
                 ("run.json",),
             ),
-            *make_report_steps(resolved, card, [name for step in analyses for name in step.outputs]),
+            *make_report_steps(resolved, card, analyses_files),
         )
     )
 
@@ -127,7 +132,6 @@ def make_report_steps(resolved: ResolvedStudy, card: SuiteCard, analyses: Sequen
     """Make the step that writes report.html; none if the study has no report.
 
     Args:
-        resolved: The resolved study.
         card: The suite's card, as the run records it.
         analyses: Files of analyses that the report shows.
     """
@@ -146,6 +150,13 @@ def make_calibration_step(probes: Sequence[str], home: Path) -> Step[Calibration
 
     params = CalibrationParams(tuple(find_cards(probes, home)))
     return Step("calibration", "report", write_calibration, params, NOTHING, (), (CALIBRATION,))
+
+
+def _probes(resolved: ResolvedStudy, asking: AskingSteps) -> list[str]:
+    """Return the probes of a study; those of its steps where it trains models under several conditions."""
+    if asking.conditions:
+        return list(dict.fromkeys(step.params.probe for step in asking.asks))
+    return [choice.probe for choice in resolved.study.probes]
 
 
 def _add_chat_metrics(metrics: Sequence[str], asking: AskingSteps) -> list[str]:
@@ -191,7 +202,6 @@ def hash_build_inputs(resolved: ResolvedStudy, files: Mapping[str, str]) -> Buil
     """Hash the sources of a study's questions.
 
     Args:
-        resolved: The resolved study.
         files: Hash of each file that an option names.
     """
     study, home = resolved.study, resolved.home
@@ -269,5 +279,6 @@ def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: A
     )
     labels = asking.label_premises.outputs if asking.label_premises else ()
     records = tuple(step.outputs[0] for step in asking.trainings)
-    inputs = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *labels, *records)
+    repeated = tuple(step.outputs[0] for step in asking.repeated if step.kind == "ask")
+    inputs = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *labels, *records, *repeated)
     return (Step("examine", "analyse", write_analyses, params, NOTHING, inputs, ("analyses.json",)),)

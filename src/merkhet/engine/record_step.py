@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from merkhet.analysis.comparison import statement_id
 from merkhet.core.files import file_digest, write_json, write_text
 from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.core.version import __version__
@@ -61,10 +62,14 @@ class ReportParams:
 def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
     """Write run.json: versions, machine, seeds, and hashes of the questions and of every model's weights."""
     questions = read_questions(context.folder)
-    tasks = Counter(questions.questions["task"].to_pylist())
+    ids = questions.questions["question_id"].to_pylist()
+    if context.params.card.scoring.statements:  # Variants of a statement are counted once.
+        ids = [statement_id(name) for name in ids]
+    asked = dict(zip(ids, questions.questions["task"].to_pylist(), strict=True))
+    tasks = Counter(asked.values())
     facts = {fact for row in questions.questions["facts"].to_pylist() for fact in row or []}
     counts = {
-        "count": questions.questions.num_rows,
+        "count": len(asked),
         "by_task": dict(sorted(tasks.items())),
         "facts": len(facts),
         "knowledge": questions.facts.num_rows,
@@ -81,10 +86,7 @@ def make_record(
     """Make the content of run.json.
 
     Args:
-        params: Parameters of the record.
-        runtime: How the run was started.
         questions: Counts and digest of the questions.
-        models: Record of each model.
     """
     return {
         "merkhet": __version__,

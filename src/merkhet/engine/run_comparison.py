@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +17,10 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.text import join_names, quote_name
 from merkhet.engine._comparability import comparability_remarks, count_shared_questions, describe_shared_questions
 from merkhet.engine._paired_answers import PairedAnswers
-from merkhet.engine._paired_recalls import PairedRecalls
 from merkhet.engine._run_collection import RunCollection, collect_runs
 from merkhet.engine.combine_runs import correlate_downstream, report_data
 from merkhet.engine.run_folder import Run
-from merkhet.engine.study import GROUPS
+from merkhet.engine.study import GROUPS, STATEMENT_GROUPS
 from merkhet.metrics.metrics import get_metric, is_metric
 from merkhet.reports.comparison_page import ComparisonData
 
@@ -47,24 +46,12 @@ class ComparisonChoice:
 EVERY_PAIR = ComparisonChoice()
 
 
-class _PairedModels(Protocol):
-    models: list[str]
-
-    def compare(self, pairs: Sequence[Pair]) -> list[dict[str, Any]]: ...
-    def compare_groups(self, pairs: Sequence[Pair], column: str) -> list[dict[str, Any]]: ...
-    def explain_missing(self, pairs: Sequence[Pair], comparisons: Sequence[Mapping[str, Any]]) -> list[str]: ...
-    def methods_by_task(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]: ...
-    def question_ids(self, run_index: int) -> pa.Array: ...
-
-
 def compare_runs(
     runs: Sequence[Run], choice: ComparisonChoice = EVERY_PAIR, downstream: Path | None = None
 ) -> ComparisonData:
     """Compare the models of runs of one suite on the questions that they share.
 
     Args:
-        runs: Runs of one suite.
-        choice: What to compare.
         downstream: CSV file of the models' scores on other tasks to correlate with.
 
     Returns:
@@ -85,11 +72,12 @@ def compare_runs(
         else [*asked_models, *_missing_reference(choice.against, asked_models)]
     )
     headline, metric_remarks = _select_headline(collection, choice)
-    pairing = _pair_models(collection, models, headline)
+    loaded = [(task, get_metric(metric, Path.cwd())) for task, metric in headline]
+    pairing = PairedAnswers(collection, models, loaded)
     reference = choice.against or (asked_models[0] if single_model else None)
     pairs = _pairs(pairing.models, reference)
     comparisons = pairing.compare(pairs)
-    groups = pairing.compare_groups(pairs, _check_column(choice.by, collection)) if choice.by else []
+    groups = pairing.compare(pairs, _check_column(choice.by, collection)) if choice.by else []
     if choice.against is not None:
         comparisons = [_against_reference(comparison, choice.against) for comparison in comparisons]
     question_ids = [pairing.question_ids(run_index) for run_index in range(len(runs))]
@@ -137,14 +125,6 @@ def compare_runs(
     )
 
 
-def _pair_models(
-    collection: RunCollection, models: Sequence[str], headline: Sequence[tuple[str, str]]
-) -> _PairedModels:
-    if collection.memorized:
-        return PairedRecalls(collection, models, headline)
-    return PairedAnswers(collection, models, [(task, get_metric(metric, Path.cwd())) for task, metric in headline])
-
-
 def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tuple[list[tuple[str, str]], list[str]]:
     """Select tasks with their metrics to compare, and make a remark on each metric that cannot be used."""
     scored: dict[str, list[str]] = {}
@@ -171,7 +151,7 @@ def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tup
     entries = [
         (task, metric) for task in tasks for metric in choice.metrics or headline_metrics.get(task) or scored[task][:1]
     ]
-    usable = [entry for entry in entries if choice.metrics or collection.memorized or is_metric(entry[1])]
+    usable = [entry for entry in entries if choice.metrics or is_metric(entry[1])]
     unusable = sorted({metric for _, metric in entries} - {metric for _, metric in usable})
     remarks = [
         f"The metric {metric} is not merkhet's own, so models are not compared by it; name its file with --metric "
@@ -192,8 +172,10 @@ def _missing_reference(reference: str | None, models: Sequence[str]) -> list[str
 
 
 def _check_column(column: str, collection: RunCollection) -> str:
-    if column not in GROUPS and not collection.memorized:
-        raise InputError(f"models cannot be compared by {column!r}; {did_you_mean(column, GROUPS)}")
+    columns = STATEMENT_GROUPS if collection.memorized else GROUPS
+    if column not in columns:
+        models = "models that memorized" if collection.memorized else "models"
+        raise InputError(f"{models} cannot be compared by {column!r}; {did_you_mean(column, columns)}")
     return column
 
 

@@ -83,28 +83,26 @@ class Run:
     @cached_property
     def record(self) -> dict[str, Any]:
         """How the run was made: versions, seeds, hashes, machine."""
-        content: dict[str, Any] = read_json(self.verified_file("run.json"))
-        return content
+        return dict(read_json(self.verified_file("run.json")))
 
     @cached_property
     def findings(self) -> dict[str, Any]:
         """Sentences on the scores, and the comparisons."""
-        content: dict[str, Any] = read_json(self.verified_file("findings.json"))
-        return content
+        return dict(read_json(self.verified_file("findings.json")))
 
     @cached_property
     def analyses(self) -> list[dict[str, Any]]:
         """Results of the suite's analyses; empty for a suite without analyses."""
-        file = self.verified_file("analyses.json")
-        content: list[dict[str, Any]] = read_json(file) if file.is_file() else []
-        return content
+        return self._read_list("analyses.json")
 
     @cached_property
     def calibration(self) -> list[dict[str, Any]]:
         """Calibration cards of the run's probes; empty for a run of an older version."""
-        file = self.verified_file("calibration.json")
-        content: list[dict[str, Any]] = read_json(file) if file.is_file() else []
-        return content
+        return self._read_list("calibration.json")
+
+    def _read_list(self, name: str) -> list[dict[str, Any]]:
+        file = self.verified_file(name)
+        return list(read_json(file)) if file.is_file() else []
 
     @property
     def report(self) -> Path:

@@ -26,11 +26,7 @@ def run_study(
     """Run what a request asks for.
 
     Args:
-        request: Suite or study, and what the caller changes in it.
-        suites: The suites that a study may name.
         out: The run's folder, ``runs/<suite>`` by default.
-        progress: Receives progress.
-        command: Command to record.
 
     Raises:
         InputError: Anything that can be refused before work begins.

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from merkhet.analysis.comparison import Condition
 from merkhet.analysis.findings import summarize_findings
 from merkhet.core.files import write_json
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
 from merkhet.engine.plan import Nothing, StepContext
-from merkhet.engine.run_files import read_premise_labels
+from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
-from merkhet.metrics.score_table import score_answers, scoring_rows
+from merkhet.metrics.score_table import score_answers
 from merkhet.questions.question_files import QuestionSet, read_questions
 
 _FIXED_KEYS = (
@@ -34,8 +35,8 @@ class ScoreParams:
     metrics: tuple[str, ...]
     identities: tuple[str, ...]
     """Names of the metrics, with the hash of the file where a metric is a user's own."""
-    groups: tuple[str, ...]
-    """Columns that scores are grouped by, one at a time."""
+    groups: tuple[tuple[str, ...], ...]
+    """Columns that scores are grouped by: each entry's together."""
     seed: int
     scoring: ScoringRule
 
@@ -53,6 +54,10 @@ class FindingsParams:
     scoring: ScoringRule
     names: Mapping[str, str]
     """Plain names of relations."""
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    """Conditions that models are trained under."""
+    remarks: tuple[str, ...] = ()
+    """Sentences that end the findings."""
 
     def headline_metrics(self, home: Path) -> list[tuple[str, Metric]]:
         """Load the headline's metrics."""
@@ -70,22 +75,29 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
     params = context.params
     question_set = read_questions(context.folder)
     questions = question_set.by_id()
-    rows = question_set.questions.to_pylist()
-    columns = list(dict.fromkeys([*params.groups, *filter(None, [params.scoring.average_over])]))
-    groups = {row["question_id"]: group_values(row, questions[row["question_id"]], columns) for row in rows}
-    answers = scoring_rows(read_table(ANSWERS, context.folder / "answers.parquet"))
+    scoring = params.scoring
+    columns = [name for group in params.groups for name in group]
+    columns = list(dict.fromkeys([*columns, *filter(None, [scoring.average_over])]))
+    known = [name for name in columns if name in question_set.questions.column_names]
+    rows = question_set.questions.select(list(dict.fromkeys(["question_id", *known]))).to_pylist()
+    groups = {
+        row["question_id"]: group_values(row, questions[row["question_id"]], columns, scoring.statements)
+        for row in rows
+    }
     metrics = [get_metric(name, context.home) for name in params.metrics]
     table = score_answers(
         params.suite,
         questions,
         groups,
         question_set.clusters(),
-        answers,
+        read_table(ANSWERS, context.folder / "answers.parquet"),
         metrics,
         seed=params.seed,
         groups_by_model={key: {"premises": label} for key, label in read_premise_labels(context).items()},
-        average_over=params.scoring.average_over,
-        unusable_is_wrong=params.scoring.unusable_is_wrong,
+        group_sets=tuple(dict.fromkeys([*params.groups, *((name,) for name in filter(None, [scoring.average_over]))])),
+        average_over=scoring.average_over,
+        unusable_is_wrong=scoring.unusable_is_wrong,
+        cluster_prompts=scoring.statements,
     )
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
@@ -97,7 +109,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     question_set = read_questions(context.folder)
     findings = summarize_findings(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
-        answers=scoring_rows(read_table(ANSWERS, context.folder / "answers.parquet")),
+        answers=read_table(ANSWERS, context.folder / "answers.parquet"),
         questions=question_set.by_id(),
         clusters=question_set.clusters(),
         headline=params.headline_metrics(context.home),
@@ -106,7 +118,13 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         seed=params.seed,
         classes=question_classes(question_set, params.scoring.average_over),
         unusable_is_wrong=params.scoring.unusable_is_wrong,
+        statements=params.scoring.statements,
+        conditions=params.conditions,
     )
+    if params.conditions:  # The analyses describe the effects of conditions.
+        analyses = read_json(context.folder / "analyses.json")
+        findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
+    findings["sentences"] += params.remarks
     write_json(context.folder / "findings.json", findings)
 
 
@@ -127,17 +145,19 @@ def score_objects(table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def group_values(row: Mapping[str, Any], question: Question, columns: Sequence[str]) -> dict[str, str | None]:
-    """Return the groups of a question: columns of its row, and columns derived from the question."""
+def group_values(
+    row: Mapping[str, Any], question: Question, columns: Sequence[str], statements: bool = False
+) -> dict[str, str | None]:
+    """Return the groups of a question: columns of its row, and columns derived from the question.
+
+    The template of a statement is named ``relation/template/mask/cardinality``; scores show the parts.
+    """
+    parts = (question.template or "").split("/")
     derived = {
         "relation": question.relation,
-        "mask": _mask(question.template),
+        "mask": parts[2] if len(parts) in (3, 4) else None,
         "conflict": "yes" if len(question.answers) > 1 else "no",
     }
-    return {name: derived[name] if name in derived else row[name] for name in columns}
-
-
-def _mask(template: str | None) -> str | None:
-    """Return the mask of a template named ``relation/template/mask``."""
-    parts = (template or "").split("/")
-    return parts[2] if len(parts) == 3 else None
+    if statements and len(parts) == 4:
+        derived |= {"template": parts[1], "cardinality": parts[3] or None}
+    return {name: derived[name] if name in derived else row.get(name) for name in columns}

@@ -113,13 +113,14 @@ class Study(BaseModel):
 
 GROUPS = ("domain", "relation", "template", "rule", "split", "language", "mask", "conflict")
 """Group columns of scores: columns of questions, and those that :mod:`merkhet.engine.score_step` derives."""
+STATEMENT_GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
+"""Group columns of scores of statements that models have memorized."""
 
 
 def make_study(content: Mapping[str, Any], where: str) -> Study:
     """Validate the content of a study.
 
     Args:
-        content: Keys and values.
         where: Origin of the content, for messages.
 
     Raises:

@@ -15,6 +15,7 @@ from merkhet.engine.suite_options import SuiteOptions
 from merkhet.questions.question_files import QuestionSet
 
 if TYPE_CHECKING:
+    from merkhet.analysis.comparison import Condition
     from merkhet.analysis.types import Analysis, AnalysisInput
     from merkhet.engine.resolve_study import ResolvedStudy
 
@@ -30,6 +31,12 @@ class AskingSteps:
     steps: tuple[AnyStep, ...]
     label_premises: AnyStep | None = None
     """Step that labels how premises were given to each model, where questions have premises."""
+    repeated: tuple[AnyStep, ...] = ()
+    """Steps that train and ask the same models with other seeds; analyses read their answers, scores do not."""
+    conditions: Mapping[str, Condition] = field(default_factory=dict)
+    """The condition that each model is trained under, where there are several."""
+    remarks: tuple[str, ...] = ()
+    """Sentences that end the findings."""
 
     @property
     def asks(self) -> tuple[AnyStep, ...]:
@@ -78,6 +85,8 @@ class Suite:
     """Methods that the main table shows of models that answered by several."""
     published: tuple[str, ...] = ()
     """Names of the files in which others publish such questions; see :meth:`read_published`."""
+    experiment: str | None = None
+    """Experiment of a memorizing study."""
     splits_keep_pairs: bool = True
     """Whether facts about the same two entities must be in one split."""
 
@@ -112,6 +121,16 @@ class Suite:
         """Return how answers are scored."""
         return ScoringRule()
 
+    def score_groups(self, study: Study) -> tuple[tuple[str, ...], ...]:
+        """Return the columns that scores are grouped by: each entry's together."""
+        return tuple((name,) for name in study.groups)
+
+    def build_steps(self, resolved: ResolvedStudy) -> tuple[AnyStep, ...]:
+        """Return the steps that make the questions."""
+        from merkhet.engine.planning import make_build_step, make_study_step
+
+        return make_build_step(resolved), make_study_step(resolved)
+
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
         """Return the steps in which models are trained and asked."""
         from merkhet.engine.ask_planning import make_asking_steps
@@ -138,4 +157,5 @@ class Suite:
             printed_analyses=self.printed_analyses,
             main_methods=self.main_methods,
             headline=tuple(HeadlineScore(*entry) for entry in self.headline),
+            experiment=self.experiment,
         )

@@ -15,6 +15,9 @@ class ScoringRule:
     """Group column; the score of a task is the mean over its classes."""
     unusable_is_wrong: bool = False
     """Whether a question that cannot be asked counts as wrong."""
+    statements: bool = False
+    """Whether questions are statements of stored facts: those of one prompt are one observation, and variants of a
+    statement that differ in what counts as right are compared."""
 
     def as_json(self) -> dict[str, Any]:
         """Encode the parts that differ from the usual rule."""

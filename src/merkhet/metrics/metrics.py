@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from merkhet.core.errors import InputError, MerkhetError
-from merkhet.metrics.ranks import BestGold, FloatArray, best_gold, miss_probability
+from merkhet.metrics.ranks import BestGold, FloatArray, GoldRanks, miss_probability
 from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, same_words, word_f1
 
 
@@ -50,6 +50,8 @@ class Responses:
     """Number of ranked items, where that is not the number of candidates."""
     outcomes: Sequence[str | None] = ()
     """Outcome of a chat model's reply: answered, no answer, refused."""
+    right_counts: Sequence[int | None] = ()
+    """Number of right candidates, where ``gold_ranks`` has only some of them."""
 
     @cached_property
     def words(self) -> Sequence[Sequence[Prediction]]:
@@ -60,27 +62,33 @@ class Responses:
         return self.top
 
     @cached_property
+    def golds(self) -> GoldRanks:
+        """The ranks of the right answers in flat arrays, at least one per question."""
+        golds = GoldRanks.from_lists(self.gold_ranks, self.gold_ties)
+        if not golds.counts.all():
+            raise MetricNotApplicableError("written answers have no ranks")
+        return golds
+
+    @cached_property
     def ranks(self) -> Sequence[Sequence[float]]:
         """The expected ranks of each question's right answers, at least one per question."""
-        if not all(len(ranks) for ranks in self.gold_ranks):
-            raise MetricNotApplicableError("written answers have no ranks")
-        return self.gold_ranks
+        return self.gold_ranks if self.golds.counts.all() else ()
 
     @cached_property
     def best(self) -> BestGold:
         """Tie group of the best right answer."""
-        return best_gold([list(r) for r in self.ranks], [list(t) for t in self.gold_ties])
+        return self.golds.best()
 
     @cached_property
     def target(self) -> BestGold:
         """Tie group of the masked answer; of the best right answer where the masked one is unknown."""
+        golds = self.golds
         if not len(self.targets):
             return self.best
-        chosen = [
-            ([ranks[index]], [ties[index]]) if index is not None else (list(ranks), list(ties))
-            for ranks, ties, index in zip(self.ranks, self.gold_ties, self.targets, strict=True)
-        ]
-        return best_gold([ranks for ranks, _ in chosen], [ties for _, ties in chosen])
+        index = np.array([-1 if target is None else target for target in self.targets], dtype=np.int64)
+        masked = golds.take(np.cumsum(golds.counts) - golds.counts + np.maximum(index, 0)).best()
+        columns = ((masked.first, self.best.first), (masked.ties, self.best.ties), (masked.golds, self.best.golds))
+        return BestGold(*(np.where(index >= 0, own, best) for own, best in columns))
 
     @cached_property
     def candidate_counts(self) -> FloatArray:
@@ -93,7 +101,11 @@ class Responses:
     @cached_property
     def gold_counts(self) -> FloatArray:
         """Number of right candidates of each question."""
-        return np.array([len(ranks) for ranks in self.ranks], dtype=np.float64)
+        counts = self.golds.counts.astype(np.float64)
+        if len(self.right_counts):
+            known = np.array([count or 0 for count in self.right_counts], dtype=np.float64)
+            counts = np.where(known > 0, known, counts)
+        return counts
 
 
 MetricFunction = Callable[[Responses], FloatArray]

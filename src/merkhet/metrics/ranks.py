@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+_MAX_GOLDS = 64
 
 
 def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, IntArray]:
@@ -92,23 +94,51 @@ class BestGold:
         return 1.0 - miss_probability(self.ties, self.golds, remaining)
 
 
-def best_gold(gold_ranks: list[list[float]], gold_ties: list[list[int]]) -> BestGold:
+@dataclass(frozen=True)
+class GoldRanks:
+    """Expected ranks of the right answers of many questions, in flat arrays."""
+
+    counts: IntArray
+    """Number of ranked right answers of each question."""
+    ranks: FloatArray
+    ties: FloatArray
+
+    @classmethod
+    def from_lists(cls, gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequence[int]]) -> GoldRanks:
+        """Flatten lists with one entry per question."""
+        counts = np.array([len(ranks) for ranks in gold_ranks], dtype=np.int64)
+        ranks, ties = (
+            np.array([number for numbers in lists for number in numbers], dtype=np.float64)
+            for lists in (gold_ranks, gold_ties)
+        )
+        return cls(counts, ranks, ties)
+
+    def take(self, indices: IntArray) -> GoldRanks:
+        """Select one right answer per question, by its index in the flat arrays."""
+        return GoldRanks(np.ones(len(indices), dtype=np.int64), self.ranks[indices], self.ties[indices])
+
+    def best(self) -> BestGold:
+        """Return the tie group of each question's best right answers; every question must have one."""
+        if not len(self.counts):
+            return BestGold(np.zeros(0), np.zeros(0), np.zeros(0))
+        starts = np.cumsum(self.counts) - self.counts
+        best = np.minimum.reduceat(self.ranks, starts)
+        is_best = self.ranks == np.repeat(best, self.counts)
+        ties = np.maximum.reduceat(np.where(is_best, self.ties, 0.0), starts)
+        return BestGold(best - (ties - 1.0) / 2.0, ties, np.add.reduceat(is_best.astype(np.float64), starts))
+
+
+def best_gold(gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequence[int]]) -> BestGold:
     """Return the tie group of the best-ranked right answers, from the expected ranks of all right answers."""
-    first = np.empty(len(gold_ranks))
-    ties = np.empty(len(gold_ranks))
-    golds = np.empty(len(gold_ranks))
-    for i, (ranks, sizes) in enumerate(zip(gold_ranks, gold_ties, strict=True)):
-        best = min(range(len(ranks)), key=ranks.__getitem__)
-        ties[i] = sizes[best]
-        first[i] = ranks[best] - (sizes[best] - 1) / 2.0
-        golds[i] = sum(rank == ranks[best] for rank in ranks)
-    return BestGold(first, ties, golds)
+    return GoldRanks.from_lists(gold_ranks, gold_ties).best()
 
 
 def miss_probability(total: FloatArray, golds: FloatArray, draws: FloatArray) -> FloatArray:
     """Return the probability that d draws without replacement from m miss all g golds: C(m - g, d) / C(m, d)."""
     probability = np.ones(np.broadcast(total, golds, draws).shape)
     steps = int(np.max(golds, initial=0))
+    if steps > max(_MAX_GOLDS, np.max(draws, initial=0)):  # Golds and draws are exchangeable; iterate over the fewer.
+        return miss_probability(total, draws, golds)
     for i in range(steps):
         # The factor is the probability that one more gold is missed; a question without more golds is done.
         factor = np.clip((total - draws - i) / np.maximum(total - i, 1.0), 0.0, 1.0)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
-from merkhet.core.schemas import SCORES, make_table
+from merkhet.core.schemas import ANSWERS, SCORES, make_table
+from merkhet.metrics.answer_table import AnswerTable, Cell, IntArray, TableResponses, first_tied
 from merkhet.metrics.bootstrap import averaged_interval, class_weights
+from merkhet.metrics.clusters import Clusters, question_clusters
 from merkhet.metrics.corrections import chance_adjusted
-from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Prediction, Responses
-from merkhet.metrics.ranks import FloatArray
+from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Responses
 
 Row = dict[str, Any]
-IntArray = NDArray[np.int64]
 
 
 def score_answers(
@@ -29,13 +26,15 @@ def score_answers(
     questions: Mapping[str, Question],
     groups_of: Mapping[str, Mapping[str, str | None]],
     clusters: Mapping[str, str],
-    answers: Sequence[Row],
+    answers: pa.Table | Sequence[Row],
     metrics: Sequence[Metric],
     *,
     seed: int,
     groups_by_model: Mapping[tuple[str, str], Mapping[str, str]] | None = None,
+    group_sets: Sequence[tuple[str, ...]] | None = None,
     average_over: str | None = None,
     unusable_is_wrong: bool = False,
+    cluster_prompts: bool = False,
 ) -> pa.Table:
     """Score every model, task, probe and method: over all questions, then by each group column.
 
@@ -43,162 +42,157 @@ def score_answers(
     have no ranks. The result does not depend on the order of the answers.
 
     Args:
-        suite: Name of the suite.
-        questions: Questions by id.
         groups_of: Group columns (domain, relation, …) of each question.
         clusters: Cluster (fact) of each question.
-        answers: Rows of answers.
-        metrics: The metrics.
-        seed: Seed of the intervals.
         groups_by_model: Group columns that depend on the model, by model and question.
+        group_sets: Columns to group by, together; each column alone by default.
         average_over: Group column whose classes are averaged with equal weight in the score of a task.
         unusable_is_wrong: Count unusable questions as 0, also in the chance level, in metrics that are shares and
             better if higher; otherwise they are left out and only counted.
+        cluster_prompts: Treat the questions of one prompt as one observation, besides those of one cluster.
     """
-    cells: dict[tuple[str, ...], list[Row]] = defaultdict(list)
-    for answer in answers:
-        question = questions[answer["question_id"]]
-        head = (answer["model"], question.task, answer["probe"], answer["method"])
-        cells[(*head, "", "")].append(answer)
-        model_groups = (groups_by_model or {}).get((answer["model"], question.question_id), {})
-        for column, value in (*groups_of[question.question_id].items(), *model_groups.items()):
-            if value is not None:
-                cells[(*head, column, value)].append(answer)
+    table = AnswerTable(answers, questions)
+    all_clusters = question_clusters(table.ids, clusters, questions if cluster_prompts else None)
+    grouping = _Grouping(table.ids, groups_of, groups_by_model or {}, group_sets)
+    classes = None
+    if average_over:
+        names = np.array([str(groups_of[name].get(average_over)) for name in table.ids], dtype=np.str_)
+        classes = np.unique(names, return_inverse=True)[1]
+    groups = [group for key in table.cell_rows for group in grouping.groups(table.cell(*key))]
     rows = []
     not_applicable: set[tuple[str, str]] = set()
-    for (model, task, probe, method, column, value), members in cells.items():
-        usable = [answer for answer in members if answer["unusable"] is None]
-        usable.sort(key=lambda answer: (answer["question_id"], answer.get("repeat") or 0))
-        base: Row = {"model": model, "suite": suite, "task": task, "probe": probe, "method": method}
-        if column:
-            base[column] = value
-        responses = collect_responses(usable, questions)
-        firsts = question_starts([answer["question_id"] for answer in usable])
-        answered = [usable[first]["question_id"] for first in firsts]
-        missing = sorted({answer["question_id"] for answer in members}.difference(answered))
-        cell = _Cell(responses, firsts, answered, missing, clusters)
-        classes = (
-            {name: str(groups_of[name].get(average_over)) for name in (*answered, *missing)} if average_over else {}
-        )
+    for group in sorted(groups, key=lambda group: group.order):
+        cell, column = group.cell, "+".join(group.columns)
+        base: Row = {"model": cell.model, "suite": suite, "task": cell.task, "probe": cell.probe}
+        base |= {"method": cell.method, **dict(zip(group.columns, group.values, strict=True))}
         for metric in metrics:
             wrong = unusable_is_wrong and metric.share and metric.higher_is_better
             try:
-                row = cell.score(
+                row = _score_group(
+                    group,
                     metric,
-                    derived_seed(seed, task, column, value, metric.name),
-                    classes=classes if not column else {},
+                    all_clusters,
+                    derived_seed(seed, cell.task, column, "+".join(group.values), metric.name),
+                    None if column else classes,
                     wrong=wrong,
                 )
             except MetricNotApplicableError:
-                not_applicable.add((probe, metric.name))
+                not_applicable.add((cell.probe, metric.name))
                 continue
-            rows.append({**base, **row, "unusable": len(missing)})
+            rows.append({**base, **row, "unusable": int(np.count_nonzero(group.members >= cell.answered))})
     # Cells without usable answers never tried the metric; drop it there too.
     return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in not_applicable])
 
 
+@dataclass(frozen=True)
+class _Group:
+    """Questions of a cell that have the same values in some columns."""
+
+    order: tuple[int, int]
+    """Row of the first answer, and number of the columns: the order of groups among the scores."""
+    cell: Cell
+    columns: tuple[str, ...]
+    values: tuple[str, ...]
+    members: IntArray
+    """Indices of the questions in the cell."""
+
+
+def _score_group(
+    group: _Group, metric: Metric, clusters: Clusters, seed: int, classes: IntArray | None, *, wrong: bool
+) -> Row:
+    """Score a metric over a group of questions, averaged over classes if given.
+
+    Questions for which the metric is not finite are left out of n.
+    """
+    cell = group.cell
+    is_answered = group.members < cell.answered
+    members = group.members if wrong else group.members[is_answered]
+    values = cell.values(metric, wrong=wrong)[members]
+    known = np.isfinite(values)
+    if not known.any():
+        return {"metric": metric.name, "n": 0}
+    members, values = members[known], values[known]
+    codes = cell.codes[members]
+    class_codes = np.zeros(len(codes), dtype=np.int64) if classes is None else classes[codes]
+    interval = (
+        clusters.take(codes).interval(values, seed)
+        if classes is None
+        else averaged_interval(values, clusters.facts[codes], class_codes, seed=seed)
+    )
+    chance = None
+    if metric.chance and is_answered.any():
+        chances = cell.values(metric, chance=True, wrong=wrong)[members]
+        chance = float(np.mean(chances * class_weights(class_codes)))
+    row = {
+        "metric": metric.name,
+        "n": len(codes),
+        **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
+        "adjusted": chance_adjusted(interval.value, chance) if metric.share and metric.higher_is_better else None,
+    }
+    return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}
+
+
+class _Grouping:
+    """The values of the group columns of all questions."""
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        groups_of: Mapping[str, Mapping[str, str | None]],
+        groups_by_model: Mapping[tuple[str, str], Mapping[str, str]],
+        group_sets: Sequence[tuple[str, ...]] | None,
+    ) -> None:
+        self.ids, self.groups_by_model = ids, groups_by_model
+        columns = dict.fromkeys(column for groups in groups_of.values() for column in groups)
+        coded = {column: _encode_groups([groups_of[name].get(column) for name in ids]) for column in columns}
+        sets = [(column,) for column in columns] if group_sets is None else group_sets
+        self.codes = {names: _combine_groups([coded[name] for name in names]) for names in sets}
+        self.model_columns = tuple(dict.fromkeys(column for groups in groups_by_model.values() for column in groups))
+
+    def groups(self, cell: Cell) -> Iterator[_Group]:
+        """Iterate over the groups of a cell's questions; the first has all of them."""
+        if not len(cell.codes):
+            return
+        yield _Group((int(cell.first_rows.min()), -1), cell, (), (), np.arange(len(cell.codes)))
+        coded = {columns: (codes[cell.codes], names) for columns, (codes, names) in self.codes.items()}
+        for column in self.model_columns:
+            groups = (self.groups_by_model.get((cell.model, self.ids[code]), {}) for code in cell.codes.tolist())
+            coded[(column,)] = _encode_groups([group.get(column) for group in groups])
+        for number, (columns, (codes, names)) in enumerate(coded.items()):
+            order = np.argsort(codes, kind="stable")
+            for members in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
+                if codes[members[0]] >= 0:
+                    position = (int(cell.first_rows[members].min()), number)
+                    yield _Group(position, cell, columns, names[codes[members[0]]], members)
+
+
+def _encode_groups(values: Sequence[str | None]) -> tuple[IntArray, list[tuple[str, ...]]]:
+    """Number the groups of questions; -1 for a question without a value."""
+    numbers: dict[str | None, int] = {None: -1}
+    codes = [numbers.setdefault(value, len(numbers) - 1) for value in values]
+    return np.array(codes, dtype=np.int64), [(str(name),) for name in list(numbers)[1:]]
+
+
+def _combine_groups(
+    columns: Sequence[tuple[IntArray, list[tuple[str, ...]]]],
+) -> tuple[IntArray, list[tuple[str, ...]]]:
+    """Number the combined groups of several columns; -1 for a question without a value in one of them."""
+    codes, names = columns[0]
+    for other_codes, other_names in columns[1:]:
+        known = (codes >= 0) & (other_codes >= 0)
+        codes = np.where(known, codes * len(other_names) + other_codes, -1)
+        names = [(*name, *other) for name in names for other in other_names]
+    return codes, names
+
+
 def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
     """Collect the responses of usable answers, in their order."""
-    asked = [questions[answer["question_id"]] for answer in answers]
-    return Responses(
-        top=[_tops(answer) for answer in answers],
-        answers=[question.answers for question in asked],
-        candidates=[
-            question.candidates if answer["among"] is None else ()
-            for question, answer in zip(asked, answers, strict=True)
-        ],
-        gold_ranks=[answer["gold_ranks"] for answer in answers],
-        gold_ties=[answer["gold_ties"] for answer in answers],
-        targets=[
-            answer["golds"].index(question.target) if question.target in answer["golds"] else None
-            for question, answer in zip(asked, answers, strict=True)
-        ],
-        among=[answer["among"] for answer in answers],
-        outcomes=[answer.get("outcome") for answer in answers],
-    )
-
-
-def question_starts(ids: Sequence[str]) -> IntArray:
-    """Return the index of each question's first answer, in answers sorted by question."""
-    starts = [index for index, name in enumerate(ids) if not index or name != ids[index - 1]]
-    return np.array(starts, dtype=np.int64)
-
-
-def mean_by_question(values: FloatArray, firsts: IntArray) -> FloatArray:
-    """Average the values of each question's answers, which begin at these indices."""
-    if len(firsts) == len(values):
-        return values
-    counts = np.diff(np.append(firsts, len(values)))
-    means: FloatArray = np.add.reduceat(values, firsts) / counts
-    return means
+    table = make_table(ANSWERS, answers)
+    return TableResponses.collect(table.column, [questions[answer["question_id"]] for answer in answers])
 
 
 def scoring_rows(table: pa.Table) -> list[Row]:
     """Return the rows of a table of answers, with only the candidates tied for the first rank, as scoring needs."""
-    ranked = table["ranked"].combine_chunks()
-    if isinstance(ranked, pa.ChunkedArray):  # An empty table has no chunk to combine.
-        return []
-    starts = np.asarray(ranked.offsets)[:-1]
-    lengths = pc.fill_null(pc.list_value_length(ranked), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    entries = ranked.values
-    scores = entries.field("score").to_numpy(zero_copy_only=False)
-    number = np.repeat(np.arange(len(lengths)), lengths)
-    offset = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    index = np.repeat(starts, lengths) + offset
-    is_top = scores[index] == scores[np.repeat(starts, lengths)]
-    counts = np.bincount(number[is_top], minlength=len(lengths))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-    tops = pa.ListArray.from_arrays(offsets, entries.take(pa.array(index[is_top])))
-    rows: list[Row] = table.set_column(table.schema.get_field_index("ranked"), "ranked", tops).to_pylist()
+    column = table.schema.get_field_index("ranked")
+    rows: list[Row] = table.set_column(column, "ranked", first_tied(table["ranked"])).to_pylist() if len(table) else []
     return rows
-
-
-@dataclass(frozen=True)
-class _Cell:
-    """Questions asked in one way: responses sorted by question, and the unusable questions."""
-
-    responses: Responses
-    firsts: IntArray
-    answered: Sequence[str]
-    missing: Sequence[str]
-    clusters: Mapping[str, str]
-
-    def score(self, metric: Metric, seed: int, *, classes: Mapping[str, str], wrong: bool) -> Row:
-        """Score a metric with its interval, chance level, adjusted value and n, averaged over classes if given.
-
-        Questions for which the metric is not finite are left out of n.
-        """
-        if not self.answered and not wrong:
-            return {"metric": metric.name, "n": 0}
-        names = [*self.answered, *self.missing] if wrong else self.answered
-        padding = np.zeros(len(names) - len(self.answered))
-
-        def by_question(values: FloatArray) -> FloatArray:
-            return np.concatenate([mean_by_question(values, self.firsts), padding])
-
-        values = by_question(metric.values(self.responses))
-        known = np.isfinite(values)
-        if not known.any():
-            return {"metric": metric.name, "n": 0}
-        cluster_ids = np.array([self.clusters[name] for name in names], dtype=np.str_)[known]
-        class_ids = np.array([classes.get(name, "") for name in names], dtype=np.str_)[known]
-        interval = averaged_interval(values[known], cluster_ids, class_ids, seed=seed)
-        chance = None
-        if metric.chance and self.answered:
-            chance = float(np.mean(by_question(metric.chance(self.responses))[known] * class_weights(class_ids)))
-        row = {
-            "metric": metric.name,
-            "n": len(cluster_ids),
-            **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
-            "adjusted": chance_adjusted(interval.value, chance) if metric.share and metric.higher_is_better else None,
-        }
-        return {
-            key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()
-        }
-
-
-def _tops(answer: Row) -> list[Prediction]:
-    """Return the candidates tied for the first rank; several written answers as one tuple."""
-    ranked = answer["ranked"]
-    tied = [entry["candidate"] for entry in ranked if entry["score"] == ranked[0]["score"]]
-    return [tuple(tied)] if len(tied) > 1 and not answer["gold_ranks"] else tied

@@ -72,7 +72,9 @@ class QuestionSet:
 
     def as_questions(self) -> list[Question]:
         """Return the questions as objects with their candidates."""
-        return questions_from_rows(self.questions.select(_QUESTION_COLUMNS).to_pylist(), self.candidate_sets())
+        columns = [self.questions[name].to_pylist() for name in _QUESTION_COLUMNS]
+        rows = (dict(zip(_QUESTION_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
+        return questions_from_rows(rows, self.candidate_sets())
 
     def by_id(self) -> dict[str, Question]:
         """Return the questions as objects, by id."""
@@ -80,8 +82,8 @@ class QuestionSet:
 
     def clusters(self) -> dict[str, str]:
         """Return each question's cluster id: its qset, its first fact, or the question itself."""
-        rows = self.questions.select(["question_id", "qset", "facts"]).to_pylist()
-        return {row["question_id"]: row["qset"] or (row["facts"] or [row["question_id"]])[0] for row in rows}
+        columns = (self.questions[name].to_pylist() for name in ("question_id", "qset", "facts"))
+        return {name: qset or (facts or [name])[0] for name, qset, facts in zip(*columns, strict=True)}
 
 
 def write_questions(questions: QuestionSet, folder: Path) -> None:

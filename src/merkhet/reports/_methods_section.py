@@ -18,7 +18,7 @@ from merkhet.core import text as fmt
 from merkhet.core.templating import render_prose
 from merkhet.metrics import METRICS
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
-from merkhet.metrics.recall_scores import MAX_BOOTSTRAP_FACTS
+from merkhet.metrics.clusters import MAX_BOOTSTRAP_FACTS
 from merkhet.models.protocol import ANSWER_LENGTH
 from merkhet.reports._calibration_section import CalibrationStatus, describe_calibration
 from merkhet.reports._citations import StatisticsCiter, cite_in_text
@@ -198,9 +198,9 @@ class Methods:
 
 
 def count_asked(data: ReportData) -> AskedCounts:
-    """Count from the run's tables or, if these are a sample, from its record."""
+    """Count from the run's tables or, if these are a sample or hold variants of statements, from its record."""
     record = data.record.get("questions") or {}
-    if data.record.get("sampled") or not data.questions.num_rows:
+    if data.suite.get("experiment") or data.record.get("sampled") or not data.questions.num_rows:
         return AskedCounts(int(record.get("count") or 0), int(record.get("facts") or 0), record.get("by_task") or {})
     task_counts = data.questions["task"].value_counts().to_pylist()
     facts = pc.count_distinct(pc.list_flatten(data.questions["facts"])).as_py()

@@ -106,7 +106,7 @@ def _content(data: ReportData) -> dict[str, Any]:
         "command": command,
         "study": study,
         "shortened": is_shortened(command, study),
-        "memorized": bool(data.record.get("recalls")),
+        "memorized": bool(data.suite.get("experiment")),
     }
 
 

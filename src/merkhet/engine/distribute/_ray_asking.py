@@ -48,10 +48,6 @@ def ask_on_ray(
     again by another; its answers are written once, by this process.
 
     Args:
-        context: The asking step.
-        engine: The cluster.
-        job: What to ask.
-        selection: The questions.
         missing: Indices of the blocks without answers.
         on_start: Called when the first worker has loaded the model.
     """

@@ -47,11 +47,6 @@ class _Part:
 def merge_runs(folders: Sequence[str | Path], out: str | Path, progress: Progress | None = None) -> Run:
     """Merge shards into a finished run, as one process would have made it, without loading a model.
 
-    Args:
-        folders: Folders of all shards.
-        out: Folder of the run.
-        progress: Receives progress.
-
     Raises:
         InputError: A folder is no shard; shards overlap, are missing, unfinished or damaged; or they have different
             studies, questions, models or versions of merkhet.
@@ -118,8 +113,6 @@ def _check_equal(
     """Check that two shards agree in a value.
 
     Args:
-        first: A shard.
-        other: Another shard.
         key: Name of the value in the message.
         noun: What differs between the shards if the values do: runs, studies, models or questions.
         value: Reads the value from a shard.

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError
-from merkhet.core.schemas import FACTS, FREQUENCIES, QUESTIONS, validate
+from merkhet.core.schemas import FREQUENCIES, QUESTIONS, validate
 from merkhet.engine.build_step import apply_limits
 from merkhet.engine.study import Study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import QuestionSet
+from merkhet.questions.statements import statement_facts
 from merkhet.suites.lama_tk.candidate_pools import ROLE_SQL, Pools, add_candidates, make_pools
 from merkhet.suites.lama_tk.options import TASKS, LamaTkOptions
 from merkhet.suites.lama_tk.published import published_facts, source_name
@@ -92,7 +93,9 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
         data_card["remarks"].append(
             f"{subject_phrase} nothing but right answers, and {'is' if dropped == 1 else 'are'} left out."
         )
-    return QuestionSet(questions, candidates, _select_facts(facts, questions), frequencies, data_card)
+    fact_ids = pc.unique(pc.list_flatten(questions["facts"]))
+    asked_facts = facts.table.filter(pc.is_in(facts.table["fact_id"], fact_ids))
+    return QuestionSet(questions, candidates, statement_facts(asked_facts), frequencies, data_card)
 
 
 def _make_statements(facts: TemporalFacts, wordings: Wordings, study: Study) -> tuple[pa.Table, list[str]]:
@@ -161,12 +164,3 @@ def _frequencies(questions: pa.Table) -> pa.Table:
             from questions group by all order by all"""
         ).to_arrow_table()
     return validate(FREQUENCIES, table)
-
-
-def _select_facts(facts: TemporalFacts, questions: pa.Table) -> pa.Table:
-    """Select the facts that the questions are about."""
-    fact_ids = pc.unique(pc.list_flatten(questions["facts"]))
-    table = facts.table.filter(pc.is_in(facts.table["fact_id"], fact_ids))
-    columns = {"fact_id": "fact_id", "subject": "subject", "predicate": "relation", "object": "object"}
-    renamed = {name: table[column] for name, column in columns.items()}
-    return validate(FACTS, pa.table({**renamed, "start": table["start"], "end": table["end"]}))

@@ -1,4 +1,4 @@
-"""Plan of a memorizing study: facts first, then the steps that depend on their number."""
+"""Plan of a memorizing study: facts first, then sets of statements, then the ordinary plan of these."""
 
 from __future__ import annotations
 
@@ -7,45 +7,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.cutoffs import cutoffs
-from merkhet.analysis.memory_types import MemoryAnalysis
+from merkhet.analysis.comparison import Condition as TrainingCondition
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.settings import make_settings
+from merkhet.engine._training_steps import WeightParams, WeightRuntime
 from merkhet.engine.ask_planning import public_source
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.memorize_steps import (
-    PROBE,
-    MemorizeParams,
-    MemorizeRuntime,
-    RecallAnalysisParams,
     RecallParams,
-    RecallPart,
-    RecallParts,
-    RecallRecordParams,
-    RecallScoreParams,
+    StatementQuestionParams,
     memorize_statements,
     recall,
-    write_recall_analyses,
-    write_recall_record,
-    write_recall_scores,
+    recall_by_frequency,
+    write_statement_questions,
 )
 from merkhet.engine.plan import NOTHING, AnyStep, Plan, Step, StepContext
-from merkhet.engine.planning import (
-    hash_build_inputs,
-    make_calibration_step,
-    make_report_steps,
-    make_study_step,
-)
-from merkhet.engine.recall_findings import RecallFindingsParams, write_recall_findings
-from merkhet.engine.recall_sample import SampleParams, write_recall_sample
-from merkhet.engine.record_step import RecordRuntime
+from merkhet.engine.planning import hash_build_inputs, make_standard_plan, make_study_step
 from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, QUESTION_TABLES, SYMBOLS_FILE, read_json
-from merkhet.engine.study import make_study
-from merkhet.engine.suite_card import HeadlineScore, SuiteCard
-from merkhet.metrics.recall_scores import RECALL_METRICS
+from merkhet.engine.study import STATEMENT_GROUPS, Study, make_study
+from merkhet.engine.suite import AnalysisFunction, AskingSteps, Suite
+from merkhet.engine.suite_card import ScoringRule
+from merkhet.metrics.recalls import RECALL_METRICS
 from merkhet.models.model_lookup import ResolvedModel
 from merkhet.suites.lama_tk.analyses.boundary import boundaries
 from merkhet.suites.lama_tk.analyses.implicit import implicit
@@ -76,28 +61,32 @@ from merkhet.training import MEMORIZE
 from merkhet.training.artifact import process_settings, result_settings
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
-EXPERIMENT_ANALYSES: Mapping[str, tuple[MemoryAnalysis, ...]] = {
-    "storage": (storage, cutoffs),
-    "boundary": (boundaries,),
-    "implicit": (implicit, cutoffs),
+EXPERIMENT_ANALYSES: Mapping[str, tuple[str | AnalysisFunction, ...]] = {
+    "storage": (storage, "cutoffs", "trainings"),
+    "boundary": (boundaries, "trainings"),
+    "implicit": (implicit, "cutoffs", "trainings"),
 }
 """Analyses of each experiment."""
+ONE_TRAINING = (
+    "Every model was trained once: intervals and p-values are about these trainings, and another seed may give other "
+    "differences (options.trainings trains several times)."
+)
 FREQUENCY = "frequency"
 ABOUT = (
-    "What a model can store of facts with times, and what it answers from that: what it stored, and what it was never "
-    "told in these words."
+    "How many facts with times a model can store, and what it answers from them: stored statements, and statements "
+    "that it was never trained on."
 )
 METHODS = (
-    "Facts with times are put into sentences, in each of which one thing is masked: the subject, the object, the start "
-    "or the end. A model has one output for each entity and each time. It is trained to fill the masks of what it "
-    "stores, and then asked the same statements, and others that it was not trained on. Outputs of one score share "
-    "their places. Intervals take the statements of one fact, and those that are one sentence, as one observation. "
-    "Scores are of all statements that were asked."
+    "Facts with times are put into sentences, in each of which one element is masked: the subject, the object, the "
+    "start or the end. A model has one output for each entity and each time. It is trained to fill the masks of the "
+    "stored statements, and then asked these and others that it was not trained on. Outputs with equal scores share "
+    "their ranks. Intervals treat the statements of one fact, and those with one prompt, as one observation. Scores "
+    "cover all statements that were asked."
 )
 
 
 def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Plan to gather facts, make sets of statements, memorize and recall under every condition, score and report.
+    """Plan to gather facts and make sets of statements; then memorize, recall, score and report as any study.
 
     Raises:
         InputError: A model cannot memorize, or options and settings do not fit a memorizing study.
@@ -114,11 +103,71 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
     for model in resolved.models:
         _check_model_kind(model)
 
-    def rest(folder: Path) -> Plan:
-        planner = _Planner(resolved, options, command, make_design(options, read_json(folder / ABOUT_FACTS)))
-        return Plan((planner.sets_step(),), planner.rest)
+    def plan_sets(folder: Path) -> Plan:
+        design = make_design(options, read_json(folder / ABOUT_FACTS))
+        return Plan((_sets_step(resolved, options, design),), lambda folder: plan_rest(folder, design))
 
-    return Plan((_facts_step(resolved, options), make_study_step(resolved)), rest)
+    def plan_rest(folder: Path, design: Design) -> Plan:
+        conditions = remaining_conditions(design, read_json(folder / ABOUT_SETS)["statements"])
+        suite = make_memorizing_suite(resolved, options, replace(design, conditions=conditions))
+        metrics = [name for name in RECALL_METRICS if name in study.metrics] or list(RECALL_METRICS)
+        ordered = study.model_copy(update={"metrics": metrics})
+        return make_standard_plan(replace(resolved, suite=suite, study=ordered), command)
+
+    return Plan((_facts_step(resolved, options), make_study_step(resolved)), plan_sets)
+
+
+@dataclass(frozen=True)
+class MemorizingSuite(Suite):
+    """The suite as a memorizing study uses it."""
+
+    memory: Memory | None = None
+    names: Mapping[str, str] | None = None
+
+    def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
+        """Return plain names of relations, for sentences."""
+        return self.names or {}
+
+    def scoring(self, study: Study) -> ScoringRule:
+        """Return how recalls are scored."""
+        return ScoringRule(statements=True)
+
+    def score_groups(self, study: Study) -> tuple[tuple[str, ...], ...]:
+        """Return the columns that scores are grouped by."""
+        return (*((name,) for name in STATEMENT_GROUPS), ("mask", "conflict"))
+
+    def build_steps(self, resolved: ResolvedStudy) -> tuple[AnyStep, ...]:
+        """Return the step that makes questions of all statements that are asked."""
+        assert self.memory is not None
+        sets = tuple(map(set_file, self.memory.asked_sets()))
+        inputs = (ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, *sets)
+        params = StatementQuestionParams(self.name)
+        return (Step("questions", "build", write_statement_questions, params, NOTHING, inputs, QUESTION_TABLES),)
+
+    def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
+        """Return the steps in which models memorize and recall."""
+        assert self.memory is not None
+        return self.memory.steps(resolved)
+
+
+def make_memorizing_suite(resolved: ResolvedStudy, options: LamaTkOptions, design: Design) -> MemorizingSuite:
+    """Return the suite of a memorizing study."""
+    suite, experiment = resolved.suite, options.experiment
+    return MemorizingSuite(
+        name=suite.name,
+        title=suite.title,
+        about=ABOUT,
+        methods=METHODS,
+        citations=suite.citations,
+        build=suite.build,
+        tasks=TASKS[experiment],
+        headline=tuple((task, RECALL_METRICS[0]) for task in TASKS[experiment]),
+        options=suite.options,
+        analyses=EXPERIMENT_ANALYSES[experiment],
+        experiment=experiment,
+        memory=Memory(design, options.trainings),
+        names=suite.relation_names(resolved.study, resolved.home),
+    )
 
 
 def gather_facts(context: StepContext[FactsParams, FactsRuntime]) -> None:
@@ -169,171 +218,91 @@ def _facts_step(resolved: ResolvedStudy, options: LamaTkOptions) -> Step[FactsPa
     return Step("facts", "build", gather_facts, params, FactsRuntime(options), (), outputs, summarize_facts)
 
 
+def _sets_step(resolved: ResolvedStudy, options: LamaTkOptions, design: Design) -> Step[SetsParams, SetsRuntime]:
+    params = SetsParams(
+        recipes=design.recipes,
+        stored=tuple(sorted({condition.stored for condition in design.conditions})),
+        entities=options.entities,
+        seed=resolved.study.seed,
+        remarks=design.remarks,
+        wordings=file_digest(resolved.home / options.wordings) if options.wordings else None,
+    )
+    return Step(
+        "sets",
+        "build",
+        make_sets,
+        params,
+        SetsRuntime(options.wordings),
+        (FACTS_FILE, ALL_FACTS_FILE, SYMBOLS_FILE, ABOUT_FACTS),
+        (ABOUT_SETS, *(set_file(name) for name in design.recipes)),
+        summarize_sets,
+    )
+
+
 @dataclass(frozen=True)
-class _MemorySteps:
-    """A model under one condition: the steps in which it memorizes and recalls, and the parts to score."""
+class Memory:
+    """What models memorize and are asked: conditions, sets and number of trainings."""
 
-    steps: tuple[AnyStep, AnyStep]
-    parts: tuple[RecallPart, ...]
-
-
-@dataclass(frozen=True)
-class _Planner:
-    """Plans the steps after the facts."""
-
-    resolved: ResolvedStudy
-    options: LamaTkOptions
-    command: str
     design: Design
+    trainings: int
 
-    def rest(self, folder: Path) -> Plan:
-        """Plan the steps after the sets, whose sizes are known then."""
-        conditions = remaining_conditions(self.design, read_json(folder / ABOUT_SETS)["statements"])
-        return replace(self, design=replace(self.design, conditions=conditions)).plan()
+    def asked_sets(self) -> list[str]:
+        """List the sets that are asked under any condition."""
+        return list(dict.fromkeys(name for condition in self.design.conditions for name in condition.asked))
 
-    def plan(self) -> Plan:
-        """Plan memorizing and recalling for every model and condition, then scores, analyses and report."""
-        study, suite = self.resolved.study, self.resolved.suite
-        numbers = range(len(self.resolved.models))
-        memorized = [self._plan_memory(number, condition) for number in numbers for condition in self.design.conditions]
+    def steps(self, resolved: ResolvedStudy) -> AskingSteps:
+        """Make the steps of every model and condition, of the baselines, and of further trainings."""
+        models = [(number, condition) for number in range(len(resolved.models)) for condition in self.design.conditions]
+        first = [step for number, condition in models for step in self._model_steps(resolved, number, condition)]
         repeated = [
-            self._plan_memory(number, condition, training)
-            for training in range(1, self.options.trainings)
-            for number in numbers
-            for condition in self.design.conditions
+            step
+            for training in range(1, self.trainings)
+            for number, condition in models
+            for step in self._model_steps(resolved, number, condition, training)
         ]
-        parts = tuple(part for memory in memorized for part in memory.parts)
-        repeated_parts = tuple(part for memory in repeated for part in memory.parts)
-        sets = tuple(dict.fromkeys(name for part in parts for name in (part.stored, part.asked)))
-        recalls = tuple(str(part.recalls) for part in (*parts, *repeated_parts))
-        abouts = tuple(memory.steps[1].outputs[0] for memory in memorized)
-        records = tuple(memory.steps[0].outputs[0] for memory in memorized)
-        card = self._card()
-        recalled = RecallParts(parts, self._baselines())
-        all_recalled = replace(recalled, repeated=repeated_parts)
-        analyses = EXPERIMENT_ANALYSES[self.options.experiment]
-        steps: tuple[AnyStep, ...] = (
-            *(step for memory in [*memorized, *repeated] for step in memory.steps),
-            Step(
-                "score",
-                "score",
-                write_recall_scores,
-                RecallScoreParams(suite.name, study.seed, tuple(self._metrics()), recalled),
-                NOTHING,
-                (SYMBOLS_FILE, *sets, *recalls),
-                ("scores.parquet", "scores.json"),
-            ),
-            Step(
-                "sample",
-                "score",
-                write_recall_sample,
-                SampleParams(suite.name, study.seed, recalled),
-                NOTHING,
-                (ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, *sets, *recalls),
-                (*QUESTION_TABLES, "answers.parquet"),
-            ),
-            Step(
-                "examine",
-                "analyse",
-                write_recall_analyses,
-                RecallAnalysisParams(self.options.experiment, study.seed, all_recalled, analyses),
-                NOTHING,
-                (SYMBOLS_FILE, "scores.parquet", *sets, *recalls, *records),
-                ("analyses.json",),
-            ),
-            Step(
-                "analyse",
-                "analyse",
-                write_recall_findings,
-                RecallFindingsParams(card.headline, study.seed, self.options.trainings, recalled),
-                NOTHING,
-                (SYMBOLS_FILE, "analyses.json", *sets, *recalls),
-                ("findings.json",),
-            ),
-            make_calibration_step([PROBE], self.resolved.home),
-            Step(
-                "record",
-                "report",
-                write_recall_record,
-                RecallRecordParams(suite.name, card, study.seed, recalled),
-                RecordRuntime(self.command),
-                (*QUESTION_TABLES, "answers.parquet", ABOUT_FACTS, *sets, *abouts),
-                ("run.json",),
-            ),
-            *make_report_steps(self.resolved, card, ["analyses.json"]),
-        )
-        return Plan(steps)
-
-    def _metrics(self) -> list[str]:
-        return [name for name in RECALL_METRICS if name in self.resolved.study.metrics] or list(RECALL_METRICS)
-
-    def _card(self) -> SuiteCard:
-        suite, experiment = self.resolved.suite, self.options.experiment
-        return replace(
-            suite.card(),
-            about=ABOUT,
-            methods=METHODS,
-            analyses=(),
-            printed_analyses=(),
-            main_methods=(),
-            headline=tuple(HeadlineScore(task, self._metrics()[0]) for task in TASKS[experiment]),
-            names=dict(suite.relation_names(self.resolved.study, self.resolved.home)),
-            experiment=experiment,
+        baselines = self._baseline_steps()
+        asks = [step for step in (*first, *baselines) if step.kind == "ask"]
+        return AskingSteps(
+            (*first, *baselines),
+            repeated=tuple(repeated),
+            conditions={
+                step.params.name: TrainingCondition(step.params.base, **step.params.condition) for step in asks
+            },
+            remarks=() if self.trainings > 1 else (ONE_TRAINING,),
         )
 
-    def sets_step(self) -> Step[SetsParams, SetsRuntime]:
-        """Make the step that makes the sets of statements."""
-        design = self.design
-        params = SetsParams(
-            recipes=design.recipes,
-            stored=tuple(sorted({condition.stored for condition in design.conditions})),
-            entities=self.options.entities,
-            seed=self.resolved.study.seed,
-            remarks=design.remarks,
-            wordings=file_digest(self.resolved.home / self.options.wordings) if self.options.wordings else None,
-        )
-        return Step(
-            "sets",
-            "build",
-            make_sets,
-            params,
-            SetsRuntime(self.options.wordings),
-            (FACTS_FILE, ALL_FACTS_FILE, SYMBOLS_FILE, ABOUT_FACTS),
-            (ABOUT_SETS, *(set_file(name) for name in design.recipes)),
-            summarize_sets,
-        )
-
-    def _baselines(self) -> tuple[RecallPart, ...]:
-        """Make the parts of the baseline: all sets that models are asked, for each stored set."""
-        design = self.design
-        stored = {condition.stored: condition for condition in reversed(design.conditions)}
-        names = {
-            set_name: FREQUENCY if len(stored) == 1 else f"{FREQUENCY}, {stored[set_name].label}" for set_name in stored
-        }
-        parts = {
-            (condition.stored, asked): RecallPart(
-                model=names[condition.stored],
+    def _baseline_steps(self) -> list[AnyStep]:
+        """Make the steps of the baseline, which is asked for each stored set all that models are asked then."""
+        by_set: dict[str, list[Condition]] = {}
+        for condition in self.design.conditions:
+            by_set.setdefault(condition.stored, []).append(condition)
+        steps: list[AnyStep] = []
+        for stored, conditions in by_set.items():
+            name = FREQUENCY if len(by_set) == 1 else f"{FREQUENCY}, {conditions[0].label}"
+            asked = dict.fromkeys(set_file(asked) for condition in conditions for asked in condition.asked)
+            params = RecallParams(
+                name=name,
                 base=FREQUENCY,
-                stored=set_file(condition.stored),
-                asked=set_file(asked),
-                task=design.recipes[asked].kind,
-                condition=condition.label,
-                about=dict(condition.attributes),
+                condition=_condition_record(conditions[-1]),
+                asked=tuple(asked),
+                stored=set_file(stored),
+                kind="baseline",
             )
-            for condition in design.conditions
-            for asked in condition.asked
-        }
-        return tuple(parts.values())
+            inputs = tuple(dict.fromkeys((SYMBOLS_FILE, set_file(stored), *asked)))
+            outputs = _answer_files(f"{_slug(name)}-{digest(name)[:6]}")
+            steps.append(Step(f"recall {name}", "ask", recall_by_frequency, params, NOTHING, inputs, outputs))
+        return steps
 
-    def _plan_memory(self, number: int, condition: Condition, training: int = 0) -> _MemorySteps:
-        """Plan how a model memorizes and recalls under one condition.
+    def _model_steps(
+        self, resolved: ResolvedStudy, number: int, condition: Condition, training: int = 0
+    ) -> tuple[AnyStep, AnyStep]:
+        """Make the steps in which a model memorizes and recalls under one condition.
 
         The first training uses the study's seed, each further one a derived seed.
         """
-        model, study = self.resolved.models[number], self.resolved.study
+        model, study = resolved.models[number], resolved.study
         model_label = f"{model.name}, {condition.label}"
         name = f"{model_label}, training {training + 1}" if training else model_label
-        seed = derived_seed(study.seed, "training", str(training)) if training else study.seed
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
         base_settings = study.learning.settings if study.learning else {}
         settings = make_settings(MemorizeSettings, {**base_settings, **condition.settings})
@@ -342,42 +311,37 @@ class _Planner:
             f"memorize {name}",
             "learn",
             memorize_statements,
-            MemorizeParams(
+            WeightParams(
                 name=name,
                 fingerprint=model.fingerprint,
                 kind=model.kind,
                 dtype=model.spec.dtype,
                 settings=result_settings(settings),
-                seed=seed,
+                seed=derived_seed(study.seed, "training", str(training)) if training else study.seed,
             ),
-            MemorizeRuntime(model.spec, source, process_settings(settings)),
+            WeightRuntime(model.spec, source, process_settings(settings)),
             (SYMBOLS_FILE, set_file(condition.stored)),
             (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors"),
         )
-        parts = tuple(
-            RecallPart(
-                model=model_label,
-                base=model.name,
-                stored=set_file(condition.stored),
-                asked=set_file(asked),
-                task=self.design.recipes[asked].kind,
-                condition=condition.label,
-                about=dict(condition.attributes),
-                recalls=f"recalls/{stem}-{self.design.recipes[asked].kind}.parquet",
-                learned=learn.outputs[0],
-            )
-            for asked in condition.asked
+        params = RecallParams(
+            name=model_label,
+            base=model.name,
+            condition=_condition_record(condition),
+            asked=tuple(map(set_file, condition.asked)),
+            stored=set_file(condition.stored),
+            fingerprint=model.fingerprint,
         )
-        ask = Step(
-            f"recall {name}",
-            "ask",
-            recall,
-            RecallParams(name, model.fingerprint),
-            ModelRuntime(model.spec, source),
-            (*learn.outputs, *(part.asked for part in parts)),
-            (f".merkhet/recalls/{stem}.json", *(str(part.recalls) for part in parts)),
-        )
-        return _MemorySteps((learn, ask), parts)
+        inputs = (*learn.outputs, SYMBOLS_FILE, *params.asked)
+        runtime = ModelRuntime(model.spec, source)
+        return learn, Step(f"recall {name}", "ask", recall, params, runtime, inputs, _answer_files(stem))
+
+
+def _condition_record(condition: Condition) -> dict[str, Any]:
+    return {"label": condition.label, "settings": dict(condition.attributes)}
+
+
+def _answer_files(stem: str) -> tuple[str, str]:
+    return f".merkhet/answers/{stem}.parquet", f".merkhet/answers/{stem}.json"
 
 
 def _slug(name: str) -> str:

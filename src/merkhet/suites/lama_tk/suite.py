@@ -15,11 +15,6 @@ from merkhet.suites.lama_tk.plan import memory_plan
 from merkhet.suites.lama_tk.published import FILES
 
 
-def build(study: Study, home: Path) -> QuestionSet:
-    """Build questions from the study's facts with times."""
-    return make_temporal_questions(study, home)
-
-
 class LamaTk(Suite):
     """LAMA-TK, asked zero-shot or of models that memorize."""
 
@@ -41,7 +36,7 @@ SUITE = LamaTk(
         "Whether a model knows who or what stood in a relation, from when to when; whether it knows this in other "
         "words, for a year within the time, and in what order."
     ),
-    build=build,
+    build=make_temporal_questions,
     tasks=TASKS,
     headline=tuple((task, "acc@1") for task in TASKS),
     defaults={

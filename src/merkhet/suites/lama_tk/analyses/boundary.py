@@ -3,62 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.memory_types import (
+from merkhet.analysis.memorized_run import (
     INTERVALS,
     LABELS,
     STATEMENT,
     MemorizedModel,
-    MemoryInput,
+    MemorizedRun,
+    Recalled,
     describe_side,
+    difference_cells,
     format_paired_difference,
     format_score,
     make_comparisons,
+    template_part,
 )
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow, estimate
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
+from merkhet.core.records import Question
 from merkhet.core.text import quote_name
 from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.recall_scores import align_recalls, paired_recall_difference, statement_clusters, top_symbols
 
 BOUNDARY = "boundary"
 _TEMPLATES = {"begin": "start", "finish": "end"}
 _EXPLANATION = (
-    "Models stored statements with a start or an end masked, the other time being told, and are asked for both in "
-    "words that they never saw (begin: when it began, finish: when it ended), no time being told. “Times left out” is "
-    "the share of storing in which the other time was deleted from the statement. Right is every start (end) of the "
-    "same subject with the same object. “The other end” is the share of first answers that are the fact's end where "
-    "its start was asked for, or its start where its end was, and not right. The baseline frequency gives the times "
-    f"that are stored most often. Differences are against the same model with no times left out. {INTERVALS}"
+    "Models stored statements with a masked start or end that state the other time. They are asked for both in words "
+    "that they never saw (begin: when it began, finish: when it ended), without any time. “Times left out” is the "
+    "share of training examples without the other time. Every start (end) of the same subject with the same object is "
+    "right. “The other end” is the share of first answers that are the fact's end where its start was asked for, or "
+    "its start where its end was, and that are wrong. The baseline frequency ranks times by how often they are stored. "
+    f"Differences are against the same model with no times left out. {INTERVALS}"
 )
 
 
-def boundaries(inputs: MemoryInput) -> Analysis | None:
+def boundaries(inputs: AnalysisInput) -> Analysis | None:
     """Score starts and ends by the share of times left out; None if none were asked."""
+    run = MemorizedRun(inputs)
     conditions = [
         memorized
-        for memorized in inputs.models
+        for memorized in run.models
         if BOUNDARY in memorized.tasks and memorized.condition.get("dynamic") is not None
     ]
-    if not conditions or not inputs.metrics:
+    if not conditions or not run.metrics:
         return None
-    differences = _compare_with_none(inputs, conditions)
-    tables = [_score_table(inputs, conditions)]
+    differences = _compare_with_none(run, conditions)
+    tables = [_score_table(run, conditions)]
     tables += [_difference_table(conditions, differences)] if differences else []
-    tables += [table for table in (_conflict_table(inputs, conditions),) if table]
+    tables += [table for table in (_conflict_table(run, conditions),) if table]
     sentences = [
-        text for base, of_base in inputs.bases.items() for text in _describe_base(inputs, base, of_base, differences)
+        text for base, of_base in run.bases.items() for text in _describe_base(run, base, of_base, differences)
     ]
     return Analysis(
         "boundaries",
         "Starts and ends in other words",
         _EXPLANATION,
         tuple(tables),
-        (_bar_figure(inputs, conditions),),
+        (_bar_figure(run, conditions),),
         tuple(sentences),
     )
 
@@ -73,76 +77,61 @@ def _shown_groups() -> dict[str, tuple[str, dict[str, str]]]:
     return groups | {name: (BOUNDARY, {"template": name}) for name in _TEMPLATES}
 
 
-def _score_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table:
+def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
     for memorized in conditions:
-        other_end = _other_end_shares(inputs, memorized)
+        other_end = _other_end_shares(run, memorized)
         for name, (task, groups) in _shown_groups().items():
-            cells = [inputs.cell(memorized.model, task, metric, **groups) for metric in inputs.metrics]
+            cells = [run.cell(memorized.model, task, metric, **groups) for metric in run.metrics]
             if any(cell is not None for cell in cells):
                 rows.append((memorized.base, _left_out_share(memorized), name, *cells, other_end.get(name)))
     first = conditions[0]
     for name, (task, groups) in _shown_groups().items():
-        baseline_cells = [inputs.baseline(first, task, metric, **groups) for metric in inputs.metrics]
+        baseline_cells = [run.baseline(first, task, metric, **groups) for metric in run.metrics]
         if any(cell is not None for cell in baseline_cells):
             rows.append(("frequency", None, name, *baseline_cells, None))
-    chances = (inputs.chance(first.model, BOUNDARY, metric) for metric in inputs.metrics)
+    chances = (run.chance(first.model, BOUNDARY, metric) for metric in run.metrics)
     rows.append(("chance", None, "both", *chances, None))
     columns = (
         *(Column("Model"), Column("times left out"), Column("asked")),
-        *(Column(LABELS[metric], "share") for metric in inputs.metrics),
+        *(Column(LABELS[metric], "share") for metric in run.metrics),
         Column("the other end", "share"),
     )
     return Table("Stored statements, and starts and ends asked for in other words.", columns, tuple(rows))
 
 
-def _compare_with_none(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
+def _compare_with_none(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
     """Compare every model with times left out with the same model without, on stored statements and boundaries."""
     differences = {}
     for memorized in conditions:
-        twin = next(
-            (
-                candidate
-                for candidate in conditions
-                if candidate.base == memorized.base and not candidate.condition["dynamic"]
-            ),
-            None,
-        )
+        same_base = (candidate for candidate in conditions if candidate.base == memorized.base)
+        twin = next((candidate for candidate in same_base if not candidate.condition["dynamic"]), None)
         if twin is None or twin is memorized:
             continue
         for task, metric in ((STATEMENT, "acc@1"), (BOUNDARY, "acc@1"), (BOUNDARY, "hit@10")):
-            if metric not in inputs.metrics or task not in memorized.tasks & twin.tasks:
+            if metric not in run.metrics or task not in memorized.tasks & twin.tasks:
                 continue
-            statements, recalls = memorized.tables_by_task[task]
-            twin_recalls = twin.tables_by_task[task][1]
-            parts = (
-                {"stored": statements} if task == STATEMENT else {"both": statements, **_split_by_template(statements)}
-            )
-            for name, part in parts.items():
-                difference = paired_recall_difference(
-                    part, recalls, twin_recalls, metric, inputs.seed_for(name, metric)
-                )
-                differences[name, metric, memorized.model, twin.model] = difference
+            pair = (memorized.model, twin.model)
+            for name in ("stored",) if task == STATEMENT else ("both", *_TEMPLATES):
+                only = partial(_has_template, name=name) if name in _TEMPLATES else None
+                differences[(name, metric, *pair)] = run.difference(pair, task, metric, name, metric, only=only)
     return make_comparisons(differences)
 
 
-def _split_by_template(statements: pa.Table) -> dict[str, pa.Table]:
-    return {name: statements.filter(pc.equal(statements["template"], name)) for name in _TEMPLATES}
+def _has_template(question: Question, name: str) -> bool:
+    return template_part(question, 1) == name
 
 
 def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequence[Comparison]) -> Table:
     by_name = {memorized.model: memorized for memorized in conditions}
     rows = tuple(
         (
-            by_name[difference.model].base,
-            _left_out_share(by_name[difference.model]),
-            difference.task,
-            LABELS[difference.metric],
-            Estimate(difference.difference, difference.low, difference.high, difference.n),
-            difference.p,
-            difference.n,
+            by_name[paired.model].base,
+            _left_out_share(by_name[paired.model]),
+            paired.task,
+            *difference_cells(paired),
         )
-        for difference in differences
+        for paired in differences
     )
     columns = (
         *(Column("Model"), Column("times left out"), Column("asked"), Column("Score")),
@@ -151,15 +140,13 @@ def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequenc
     return Table("Times left out against none left out, on the same statements.", columns, rows)
 
 
-def _conflict_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
+def _conflict_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table | None:
     """Tabulate statements with one start (end) and with several; without a time the latter are ambiguous."""
-    metrics = [metric for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
+    metrics = [metric for metric in ("acc@1", "hit@10") if metric in run.metrics]
     rows = []
     for memorized in conditions:
         cells = [
-            inputs.cell(memorized.model, BOUNDARY, metric, conflict=kind)
-            for metric in metrics
-            for kind in ("no", "yes")
+            run.cell(memorized.model, BOUNDARY, metric, conflict=kind) for metric in metrics for kind in ("no", "yes")
         ]
         if any(cell is not None for cell in cells):
             rows.append((memorized.base, _left_out_share(memorized), *cells))
@@ -171,72 +158,60 @@ def _conflict_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -
     return Table(caption, columns, tuple(rows), aside=True) if rows else None
 
 
-def _other_end_shares(inputs: MemoryInput, memorized: MemorizedModel) -> Mapping[str, Estimate]:
+def _other_end_shares(run: MemorizedRun, memorized: MemorizedModel) -> Mapping[str, Estimate]:
     """Compute how often the first answer is the fact's other end, by template and for both."""
     if STATEMENT not in memorized.tasks:
         return {}
-    statements, recalls = memorized.tables_by_task[BOUNDARY]
-    stored = memorized.tables_by_task[STATEMENT][0]
-    if not statements.num_rows:
-        return {}
-    values, has_other_end = _other_end_hits(statements, align_recalls(statements, recalls), stored)
-    clusters = statement_clusters(statements)
+    recalled = run.recalled(memorized.model, BOUNDARY)
+    hits, has_other_end = _other_end_hits(recalled, run.recalled(memorized.model, STATEMENT))
     shares = {}
     for name in ("both", *_TEMPLATES):
-        inside = (
-            np.ones(len(has_other_end), bool) if name == "both" else pc.equal(statements["template"], name).to_numpy()
-        )
-        chosen = np.flatnonzero(has_other_end & inside)
+        inside = has_other_end if name == "both" else has_other_end & recalled.with_template(name)
+        chosen = np.flatnonzero(inside)
         if len(chosen):
-            interval = clusters.take(chosen).interval(values[chosen], inputs.seed_for("other", name))
+            interval = recalled.clusters.take(chosen).interval(hits[chosen], run.seed_for("other", name))
             shares[name] = estimate(interval, len(chosen))
     return shares
 
 
-def _other_end_hits(
-    statements: pa.Table, recalls: pa.Table, stored: pa.Table
-) -> tuple[FloatArray, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def _other_end_hits(recalled: Recalled, stored: Recalled) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Find first answers that are the fact's other end.
 
     Returns:
         Whether the first answer is the other end and wrong, and whether such a wrong other end exists.
     """
-    firsts = top_symbols(recalls).to_pylist()
     ends = {
-        (fact, mask): target
-        for fact, mask, target in zip(
-            *(stored[name].to_pylist() for name in ("fact_id", "mask", "target")), strict=True
-        )
+        (fact, template_part(question, 2)): question.target
+        for fact, question in zip(stored.facts, stored.questions, strict=True)
     }
     opposite = {"start": "end", "end": "start"}
-    columns = (statements[name].to_pylist() for name in ("fact_id", "mask", "answers"))
-    other_ends = [
-        None if (end := ends.get((fact, opposite.get(mask)))) in answers else end
-        for fact, mask, answers in zip(*columns, strict=True)
-    ]
-    has_other_end = np.array([end is not None for end in other_ends])
-    hit = [end is not None and end == first for end, first in zip(other_ends, firsts, strict=True)]
-    return np.array(hit, dtype=np.float64), has_other_end
+    hits, has_other_end = [], []
+    for fact, question, ranked in zip(recalled.facts, recalled.questions, recalled.ranked.to_pylist(), strict=True):
+        other_end = ends.get((fact, opposite.get(template_part(question, 2), "")))
+        wrong = other_end is not None and other_end not in question.answers
+        has_other_end.append(wrong)
+        hits.append(bool(wrong and ranked and ranked[0]["candidate"] == other_end))
+    return np.array(hits, dtype=np.float64), np.array(has_other_end, dtype=bool)
 
 
-def _bar_figure(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Figure:
-    metric = inputs.metrics[0]
+def _bar_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Figure:
+    metric = run.metrics[0]
     rows = tuple(
         {"panel": memorized.base, "x": name, "bar": _left_out_share(memorized), **vars(cell)}
         for memorized in conditions
         for name, (task, groups) in _shown_groups().items()
-        if name != "both" and (cell := inputs.cell(memorized.model, task, metric, **groups)) is not None
+        if name != "both" and (cell := run.cell(memorized.model, task, metric, **groups)) is not None
     )
     caption = f"{LABELS[metric]} of stored statements, and of starts and ends asked for in other words."
     return Figure("bars", caption, rows, legend="times left out", percent=True, y=LABELS[metric])
 
 
 def _describe_base(
-    inputs: MemoryInput, base: str, of_base: Sequence[MemorizedModel], differences: Sequence[Comparison]
+    run: MemorizedRun, base: str, of_base: Sequence[MemorizedModel], differences: Sequence[Comparison]
 ) -> list[str]:
     sentences = []
     for memorized in of_base:
-        cell = inputs.cell(memorized.model, BOUNDARY, "acc@1")
+        cell = run.cell(memorized.model, BOUNDARY, "acc@1")
         if cell is None:
             continue
         text = (
@@ -244,19 +219,13 @@ def _describe_base(
             "starts and ends in "
             "other words"
         )
-        stored = inputs.cell(memorized.model, STATEMENT, "acc@1")
+        stored = run.cell(memorized.model, STATEMENT, "acc@1")
         text += "" if stored is None else f", {format_score(stored)} on what was stored"
-        change = next(
-            (
-                difference
-                for difference in differences
-                if (difference.task, difference.metric, difference.model) == ("both", "acc@1", memorized.model)
-            ),
-            None,
-        )
+        key = ("both", "acc@1", memorized.model)
+        change = next((paired for paired in differences if (paired.task, paired.metric, paired.model) == key), None)
         if change is not None:
             text += f"; {describe_side(change)} the same with none left out ({format_paired_difference(change)})"
-        baseline_difference = inputs.above_baseline(memorized, BOUNDARY, "acc@1")
+        baseline_difference = run.above_baseline(memorized, BOUNDARY, "acc@1")
         if baseline_difference is not None and baseline_difference[0].p == baseline_difference[0].p:
             lead, _ = baseline_difference
             text += f"; {describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})"

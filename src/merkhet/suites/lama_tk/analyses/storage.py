@@ -4,55 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow.compute as pc
-
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.memory_types import (
+from merkhet.analysis.memorized_run import (
     INTERVALS,
     LABELS,
     STATEMENT,
     MemorizedModel,
-    MemoryInput,
+    MemorizedRun,
     describe_side,
+    difference_cells,
     format_paired_difference,
     format_score,
     make_comparisons,
 )
-from merkhet.analysis.types import Analysis, Column, Estimate, Figure, Table, TableRow
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Figure, Table, TableRow
 from merkhet.core.text import join_names, percent, quote_name
 from merkhet.metrics.bootstrap import PairedDifference
-from merkhet.metrics.recall_scores import paired_recall_differences
 
 UNSEEN = "unseen"
 _TARGET_ACCURACY = 0.95
 _MASKS = ("subject", "object", "start", "end", "time")
 _EXPLANATION = (
-    "Models are asked what they stored. Acc@k: a right answer is among the first k symbols; Hit@k: the very one that "
-    "was masked is, so that of a statement with several right answers all must stand high. “With” stores all "
-    "statements of the facts; “without” leaves out those with several right answers, and is asked the others only: "
-    "its scores over all statements are those of easier ones. What conflict costs is therefore told on the statements "
-    "with one right answer, which both stored. Who stores with conflict also has more statements to store, and may "
-    "have seen each as often or less often: a difference is of all that together. “Static” facts are stored without "
-    "their times. The baseline frequency gives what is masked most often in the stored statements of a relation; "
-    f"chance is a random order of all symbols. {INTERVALS}"
+    "Models are asked what they stored. Acc@k: a right answer is among the first k symbols; Hit@k: the masked symbol "
+    "itself is, so that all right answers of a statement must rank high. “With” stores all statements of the facts; "
+    "“without” leaves out those with several right answers and is asked only the others, which are easier. The cost of "
+    "conflict is therefore measured on the statements with one right answer, which both stored. A model that stores "
+    "with conflict has more statements to store and may have seen each less often; a difference combines these "
+    "effects. “Static” facts are stored without their times. The baseline frequency ranks symbols by how often they "
+    "are masked in the stored statements of a relation; chance is a random order of all symbols. "
+    f"{INTERVALS}"
 )
 
 
-def storage(inputs: MemoryInput) -> Analysis | None:
+def storage(inputs: AnalysisInput) -> Analysis | None:
     """Show recall by number of facts, the cost of conflict, and scores of unseen facts; None if none were stored."""
-    conditions = [
-        memorized for memorized in inputs.models if memorized.facts is not None and STATEMENT in memorized.tasks
-    ]
-    if not conditions or not inputs.metrics:
+    run = MemorizedRun(inputs)
+    conditions = [memorized for memorized in run.models if memorized.facts is not None and STATEMENT in memorized.tasks]
+    if not conditions or not run.metrics:
         return None
-    tables = [_score_table(inputs, conditions)]
-    costs = _conflict_costs(inputs, conditions)
+    tables = [_score_table(run, conditions)]
+    costs = _conflict_costs(run, conditions)
     if costs:
-        tables.append(_cost_table(inputs, conditions, costs))
+        tables.append(_cost_table(run, conditions, costs))
     optional_tables = (_unseen_table, _conflict_table, _mask_table, _training_table)
-    tables += [table for make_table in optional_tables if (table := make_table(inputs, conditions)) is not None]
-    figures = [_curve_figure(inputs, conditions, metric) for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
-    sentences = [text for base in inputs.bases for text in _describe_base(inputs, base, conditions, costs)]
+    tables += [table for make_table in optional_tables if (table := make_table(run, conditions)) is not None]
+    figures = [_curve_figure(run, conditions, metric) for metric in ("acc@1", "hit@10") if metric in run.metrics]
+    sentences = [text for base in run.bases for text in _describe_base(run, base, conditions, costs)]
     return Analysis("storage", "Storage capacity", _EXPLANATION, tuple(tables), tuple(figures), tuple(sentences))
 
 
@@ -67,35 +64,28 @@ def _head_cells(memorized: MemorizedModel) -> TableRow:
 _HEAD_COLUMNS = (Column("Model"), Column("facts", "count"), Column("conflict"))
 
 
-def _score_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table:
+def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table:
     rows: list[TableRow] = []
     for memorized in conditions:
-        cells = [inputs.cell(memorized.model, STATEMENT, metric) for metric in inputs.metrics]
+        cells = [run.cell(memorized.model, STATEMENT, metric) for metric in run.metrics]
         statements = memorized.record.get("statements") or next((cell.n for cell in cells if cell is not None), None)
         rows.append((*_head_cells(memorized), statements, *cells))
     columns = (
         *(*_HEAD_COLUMNS, Column("statements", "count")),
-        *(Column(LABELS[metric], "share") for metric in inputs.metrics),
+        *(Column(LABELS[metric], "share") for metric in run.metrics),
     )
     return Table("What was stored, asked again.", columns, tuple(rows))
 
 
-def _training_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table:
+def _training_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table:
     """Tabulate training effort, and the scores of the baseline and of chance."""
     rows: list[TableRow] = []
-    first_and_last = list(dict.fromkeys((inputs.metrics[0], inputs.metrics[-1])))
+    first_and_last = list(dict.fromkeys((run.metrics[0], run.metrics[-1])))
     for memorized in conditions:
-        baseline_cells = (inputs.baseline(memorized, STATEMENT, metric) for metric in first_and_last)
-        chances = (inputs.chance(memorized.model, STATEMENT, metric) for metric in first_and_last)
-        rows.append(
-            (
-                *_head_cells(memorized),
-                memorized.record.get("epochs"),
-                memorized.record.get("seconds"),
-                *baseline_cells,
-                *chances,
-            )
-        )
+        baseline_cells = (run.baseline(memorized, STATEMENT, metric) for metric in first_and_last)
+        chances = (run.chance(memorized.model, STATEMENT, metric) for metric in first_and_last)
+        effort = (memorized.record.get("epochs"), memorized.record.get("seconds"))
+        rows.append((*_head_cells(memorized), *effort, *baseline_cells, *chances))
     columns = (
         *(*_HEAD_COLUMNS, Column("epochs", "count"), Column("seconds", "count")),
         *(Column(f"{name} {LABELS[metric]}", "share") for name in ("frequency", "chance") for metric in first_and_last),
@@ -103,13 +93,13 @@ def _training_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -
     return Table("What storing took, and what the baseline and guessing have.", columns, tuple(rows), aside=True)
 
 
-def _curve_figure(inputs: MemoryInput, conditions: Sequence[MemorizedModel], metric: str) -> Figure:
+def _curve_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel], metric: str) -> Figure:
     single_base = len({memorized.base for memorized in conditions}) == 1
     rows = []
     for memorized in sorted(
         conditions, key=lambda memorized: (memorized.base, _condition_kind(memorized), memorized.facts or 0)
     ):
-        cell = inputs.cell(memorized.model, STATEMENT, metric)
+        cell = run.cell(memorized.model, STATEMENT, metric)
         if cell is not None:
             kind_label = f"{_condition_kind(memorized)} conflict".replace(", static conflict", " conflict, static")
             line = kind_label if single_base else f"{memorized.base}, {_condition_kind(memorized)}"
@@ -119,35 +109,26 @@ def _curve_figure(inputs: MemoryInput, conditions: Sequence[MemorizedModel], met
     return Figure("lines", caption, tuple(rows), "facts stored", percent=True, log=True, zero=False, y=LABELS[metric])
 
 
-def _conflict_costs(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
+def _conflict_costs(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
     """Compare statements with one right answer, stored with and without conflicting ones, by model, size and metric."""
     differences: dict[tuple[str, str, str, str], tuple[PairedDifference, int]] = {}
     for memorized in conditions:
         twin = _find_twin(conditions, memorized)
         if twin is None:
             continue
-        statements, recalls = memorized.tables_by_task[STATEMENT]
-        statements = statements.filter(pc.invert(statements["conflict"]))
-        twin_recalls = twin.tables_by_task[STATEMENT][1]
-        seed = inputs.seed_for("conflict")
-        pairs, n = paired_recall_differences(statements, recalls, twin_recalls, _distinct_metrics(inputs.metrics), seed)
-        differences |= {(STATEMENT, metric, memorized.model, twin.model): (pair, n) for metric, pair in pairs.items()}
+        for metric in _distinct_metrics(run.metrics):
+            pair = (memorized.model, twin.model)
+            differences[(STATEMENT, metric, *pair)] = run.difference(
+                pair, STATEMENT, metric, "conflict", metric, only=lambda question: len(question.answers) == 1
+            )
     return make_comparisons(differences)
 
 
 def _find_twin(conditions: Sequence[MemorizedModel], memorized: MemorizedModel) -> MemorizedModel | None:
     """Find the same model with the same number of facts, stored without conflict."""
-    if not memorized.conflict:
-        return None
     key = (memorized.base, memorized.facts, memorized.static)
-    return next(
-        (
-            candidate
-            for candidate in conditions
-            if not candidate.conflict and (candidate.base, candidate.facts, candidate.static) == key
-        ),
-        None,
-    )
+    without = (candidate for candidate in conditions if memorized.conflict and not candidate.conflict)
+    return next((twin for twin in without if (twin.base, twin.facts, twin.static) == key), None)
 
 
 def _distinct_metrics(metrics: Sequence[str]) -> list[str]:
@@ -155,17 +136,15 @@ def _distinct_metrics(metrics: Sequence[str]) -> list[str]:
     return [metric for metric in metrics if metric != "hit@5" or "acc@5" not in metrics]
 
 
-def _cost_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel], costs: Sequence[Comparison]) -> Table:
+def _cost_table(run: MemorizedRun, conditions: Sequence[MemorizedModel], costs: Sequence[Comparison]) -> Table:
     by_name = {memorized.model: memorized for memorized in conditions}
     rows = tuple(
         (
             by_name[paired.model].base,
             by_name[paired.model].facts,
             LABELS[paired.metric],
-            *(inputs.cell(name, STATEMENT, paired.metric, conflict="no") for name in (paired.other, paired.model)),
-            Estimate(paired.difference, paired.low, paired.high, paired.n),
-            paired.p,
-            paired.n,
+            *(run.cell(name, STATEMENT, paired.metric, conflict="no") for name in (paired.other, paired.model)),
+            *difference_cells(paired)[1:],
         )
         for paired in costs
     )
@@ -180,15 +159,15 @@ def _cost_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel], costs
     return Table(caption, columns, rows)
 
 
-def _unseen_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
+def _unseen_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table | None:
     rows: list[TableRow] = []
-    metrics = [metric for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
+    metrics = [metric for metric in ("acc@1", "hit@10") if metric in run.metrics]
     for memorized in conditions:
         cells = [
             (
-                inputs.cell(memorized.model, UNSEEN, metric),
-                inputs.baseline(memorized, UNSEEN, metric),
-                inputs.chance(memorized.model, UNSEEN, metric),
+                run.cell(memorized.model, UNSEEN, metric),
+                run.baseline(memorized, UNSEEN, metric),
+                run.chance(memorized.model, UNSEEN, metric),
             )
             for metric in metrics
         ]
@@ -206,12 +185,12 @@ def _unseen_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> 
     return Table("Facts that were not stored.", columns, tuple(rows)) if rows else None
 
 
-def _conflict_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
-    metrics = [metric for metric in ("acc@1", "hit@10") if metric in inputs.metrics]
+def _conflict_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table | None:
+    metrics = [metric for metric in ("acc@1", "hit@10") if metric in run.metrics]
     rows: list[TableRow] = []
     for memorized in conditions:
         cells = {
-            (metric, kind): inputs.cell(memorized.model, STATEMENT, metric, conflict=kind)
+            (metric, kind): run.cell(memorized.model, STATEMENT, metric, conflict=kind)
             for metric in metrics
             for kind in ("no", "yes")
         }
@@ -227,13 +206,13 @@ def _conflict_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -
     return Table(caption, columns, tuple(rows)) if rows else None
 
 
-def _mask_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Table | None:
-    metric = inputs.metrics[0]
+def _mask_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table | None:
+    metric = run.metrics[0]
     cells = {
         (memorized.model, mask): cell
         for memorized in conditions
         for mask in _MASKS
-        if (cell := inputs.cell(memorized.model, STATEMENT, metric, mask=mask)) is not None
+        if (cell := run.cell(memorized.model, STATEMENT, metric, mask=mask)) is not None
     }
     masks = [mask for mask in _MASKS if any(cell_mask == mask for _, cell_mask in cells)]
     rows = tuple(
@@ -244,13 +223,13 @@ def _mask_table(inputs: MemoryInput, conditions: Sequence[MemorizedModel]) -> Ta
 
 
 def _describe_base(
-    inputs: MemoryInput, base: str, conditions: Sequence[MemorizedModel], costs: Sequence[Comparison]
+    run: MemorizedRun, base: str, conditions: Sequence[MemorizedModel], costs: Sequence[Comparison]
 ) -> list[str]:
     of_base = [memorized for memorized in conditions if memorized.base == base]
     sentences = []
     for kind in dict.fromkeys(_condition_kind(memorized) for memorized in of_base):
         sentences += _describe_capacity(
-            inputs,
+            run,
             sorted(
                 (memorized for memorized in of_base if _condition_kind(memorized) == kind),
                 key=lambda memorized: memorized.facts or 0,
@@ -262,14 +241,14 @@ def _describe_base(
     ]
     unseen = unseen or [memorized for memorized in of_base if UNSEEN in memorized.tasks]
     if unseen:
-        sentences += _describe_unseen(inputs, max(unseen, key=lambda memorized: memorized.facts or 0))
+        sentences += _describe_unseen(run, max(unseen, key=lambda memorized: memorized.facts or 0))
     return sentences
 
 
-def _describe_capacity(inputs: MemoryInput, by_size: Sequence[MemorizedModel]) -> list[str]:
+def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> list[str]:
     """Word the score at the largest size, and the largest size with sufficient accuracy."""
-    metric = inputs.metrics[0]
-    cells = {memorized.facts or 0: inputs.cell(memorized.model, STATEMENT, metric) for memorized in by_size}
+    metric = run.metrics[0]
+    cells = {memorized.facts or 0: run.cell(memorized.model, STATEMENT, metric) for memorized in by_size}
     values = {facts: cell.value for facts, cell in cells.items() if cell is not None and cell.value is not None}
     if not values:
         return []
@@ -319,9 +298,9 @@ def _describe_cost(base: str, of_base: Sequence[MemorizedModel], costs: Sequence
     return [f"{lead}: {verdict}{sizes}."]
 
 
-def _describe_unseen(inputs: MemoryInput, memorized: MemorizedModel) -> list[str]:
-    baseline_difference = inputs.above_baseline(memorized, UNSEEN, "acc@1")
-    cell, baseline_cell = inputs.cell(memorized.model, UNSEEN, "acc@1"), inputs.baseline(memorized, UNSEEN, "acc@1")
+def _describe_unseen(run: MemorizedRun, memorized: MemorizedModel) -> list[str]:
+    baseline_difference = run.above_baseline(memorized, UNSEEN, "acc@1")
+    cell, baseline_cell = run.cell(memorized.model, UNSEEN, "acc@1"), run.baseline(memorized, UNSEEN, "acc@1")
     if baseline_difference is None or cell is None or baseline_difference[0].p != baseline_difference[0].p:
         return []
     lead, _ = baseline_difference

@@ -1,0 +1,278 @@
+"""A memorizing run as its analyses read it: conditions, scores and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.types import AnalysisInput, Estimate, TableRow
+from merkhet.core.ids import derived_seed
+from merkhet.core.records import Question
+from merkhet.core.text import percent
+from merkhet.metrics.answer_table import Cell
+from merkhet.metrics.bootstrap import PairedDifference
+from merkhet.metrics.clusters import Clusters
+from merkhet.metrics.metrics import Metric, get_metric
+from merkhet.metrics.ranks import FloatArray
+from merkhet.metrics.recalls import METHOD, PROBE, RECALL_METRICS
+
+LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@10"}
+STATEMENT = "statement"
+FREQUENCY = "frequency"
+INTERVALS = (
+    "Intervals are of 95% and treat the statements of one fact, and those with one prompt, as one observation each. "
+    "p-values of a table are Holm-corrected over it; those against the baseline are not corrected. Both are about one "
+    "training of each model: another seed, or only another number of threads, gives another model, which on questions "
+    "in other words may differ by more than they say. Train several times (options.trainings) before you draw "
+    "conclusions about a way of training."
+)
+Row = dict[str, Any]
+_GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
+
+
+@dataclass(frozen=True)
+class MemorizedModel:
+    """One model that memorized facts under one condition."""
+
+    model: str
+    """Name in the scores."""
+    base: str
+    """The model before memorizing."""
+    condition: Mapping[str, Any]
+    """What was stored and how: facts, conflict, static, dynamic."""
+    record: Mapping[str, Any]
+    """Training record."""
+    tasks: frozenset[str]
+    """Tasks that were asked."""
+
+    @property
+    def conflict(self) -> bool:
+        """Whether statements with several right answers were stored too."""
+        return self.condition.get("conflict", "with") in (True, "with")
+
+    @property
+    def static(self) -> bool:
+        """Whether facts were stored without their times."""
+        return bool(self.condition.get("static"))
+
+    @property
+    def facts(self) -> int | None:
+        """The number of stored facts."""
+        return self.condition.get("facts")
+
+
+@dataclass(frozen=True)
+class Recalled:
+    """The statements of one task that a model was asked, in the order of their ids."""
+
+    cell: Cell
+    questions: Sequence[Question]
+    facts: Sequence[str]
+    """Fact of each statement."""
+    clusters: Clusters
+    ranked: pa.ChunkedArray
+    """Best symbols of each statement with their log-probabilities."""
+
+    def values(self, metric: str) -> FloatArray:
+        """Compute a metric of every statement."""
+        return self.cell.values(load_metric(metric))
+
+    def take(self, rows: NDArray[np.int64]) -> Recalled:
+        """Select statements."""
+        return replace(
+            self,
+            questions=[self.questions[row] for row in rows.tolist()],
+            facts=[self.facts[row] for row in rows.tolist()],
+            clusters=self.clusters.take(rows),
+            ranked=self.ranked.take(pa.array(rows)),
+        )
+
+    @cached_property
+    def templates(self) -> list[str]:
+        """The template of each statement."""
+        return [template_part(question, 1) for question in self.questions]
+
+    def with_template(self, name: str) -> NDArray[np.bool_]:
+        """Select the statements of a template."""
+        return np.array([template == name for template in self.templates], dtype=bool)
+
+
+def template_part(question: Question, index: int) -> str:
+    """Return a part of a statement's template: relation, template, mask or cardinality."""
+    return (question.template or "///").split("/")[index]
+
+
+_METRICS: dict[str, Metric] = {}
+
+
+def load_metric(name: str) -> Metric:
+    """Return a metric, always the same object, so that its values are computed once."""
+    return _METRICS.setdefault(name, get_metric(name))
+
+
+class MemorizedRun:
+    """The models of a memorizing run, with their scores and recalls."""
+
+    def __init__(self, inputs: AnalysisInput) -> None:
+        self.inputs = inputs
+        self.paired = inputs.paired
+        self.scores = inputs.scores
+        self.seed = inputs.seed
+
+    @cached_property
+    def models(self) -> tuple[MemorizedModel, ...]:
+        """The models that memorized; without baselines."""
+        records = {record["model"]: record for record in self.inputs.training_records}
+        tasks: dict[str, set[str]] = {}
+        for model, task, _, _ in self.inputs.answer_table.cell_rows:
+            tasks.setdefault(model, set()).add(task)
+        return tuple(
+            MemorizedModel(name, condition.base, condition.settings, records.get(name, {}), frozenset(tasks[name]))
+            for name, condition in self.inputs.conditions.items()
+            if name not in self.inputs.baselines and name in tasks
+        )
+
+    @property
+    def bases(self) -> dict[str, list[MemorizedModel]]:
+        """The conditions of each base model, in order."""
+        by_base: dict[str, list[MemorizedModel]] = {}
+        for memorized in self.models:
+            by_base.setdefault(memorized.base, []).append(memorized)
+        return by_base
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The metrics that have scores."""
+        scored = {row["metric"] for row in self.scores}
+        return [metric for metric in RECALL_METRICS if metric in scored]
+
+    def recalled(self, model: str, task: str) -> Recalled:
+        """Return the statements of a task that a model was asked."""
+        table = self.inputs.answer_table
+        cell = table.cell(model, task, PROBE, METHOD)
+        ids = [table.ids[code] for code in cell.codes.tolist()]
+        questions = [self.inputs.questions_by_id[name] for name in ids]
+        return Recalled(
+            cell,
+            questions,
+            [self.inputs.clusters[name] for name in ids],
+            self.paired.clusters.take(cell.codes),
+            table.column("ranked").take(pa.array(cell.rows)),
+        )
+
+    def cell(self, model: str, task: str, metric: str, **groups: str) -> Estimate | None:
+        """Find a score with its interval: over all statements of the task, or over the named groups."""
+        row = self._rows.get((model, task, metric, *_key(groups)))
+        return None if row is None else Estimate(row["value"], row["low"], row["high"], row["n"])
+
+    def chance(self, model: str, task: str, metric: str, **groups: str) -> float | None:
+        """Find the chance level: guessing among all symbols."""
+        row = self._rows.get((model, task, metric, *_key(groups)))
+        return None if row is None else row.get("chance")
+
+    def baseline(self, memorized: MemorizedModel, task: str, metric: str, **groups: str) -> Estimate | None:
+        """Find the score of the frequency baseline of the same condition."""
+        return self.cell(self._baseline_name(memorized), task, metric, **groups)
+
+    def _baseline_name(self, memorized: MemorizedModel) -> str:
+        name = f"{FREQUENCY}{memorized.model.removeprefix(memorized.base)}"
+        return name if any(row["model"] == name for row in self.scores) else FREQUENCY
+
+    def difference(
+        self,
+        pair: tuple[str, str],
+        task: str,
+        metric: str,
+        *seed_parts: str,
+        only: Callable[[Question], bool] | None = None,
+    ) -> tuple[PairedDifference, int]:
+        """Estimate the paired difference of two models, and the number of statements that they share.
+
+        Args:
+            seed_parts: Parts that the seed is derived from.
+            only: Selects statements of the first model.
+        """
+        shared = self.paired.shared_values(pair, task, load_metric(metric))
+        if shared is None:
+            return PairedDifference(*[float("nan")] * 4), 0
+        rows = np.arange(len(shared.codes))
+        if only is not None:
+            ids = self.inputs.answer_table.ids
+            chosen = [only(self.inputs.questions_by_id[ids[code]]) for code in shared.codes.tolist()]
+            rows = np.flatnonzero(np.array(chosen, dtype=bool))
+        clusters = self.paired.clusters.take(shared.codes[rows])
+        return clusters.difference(shared.first[rows], shared.second[rows], self.seed_for(*seed_parts)), len(rows)
+
+    def above_baseline(self, memorized: MemorizedModel, task: str, metric: str) -> tuple[PairedDifference, int] | None:
+        """Compare a model with its baseline, paired by statement; None without such a task or baseline."""
+        baseline = self._baseline_name(memorized)
+        if task not in memorized.tasks or (baseline, task) not in self.paired.methods:
+            return None
+        return self.difference((memorized.model, baseline), task, metric, task, metric)
+
+    def seed_for(self, *parts: str) -> int:
+        """Derive the seed of a random draw."""
+        return derived_seed(self.seed, *parts)
+
+    @cached_property
+    def _rows(self) -> dict[tuple[str | None, ...], Row]:
+        return {
+            (row["model"], row["task"], row["metric"], *(row.get(name) for name in _GROUPS)): row
+            for row in reversed(self.scores)
+        }
+
+
+def make_comparisons(
+    differences: Mapping[tuple[str, str, str, str], tuple[PairedDifference, int]],
+) -> list[Comparison]:
+    """Convert paired differences to comparisons with corrected p-values; skip those without a p-value.
+
+    Args:
+        differences: The difference and its number of statements, by task, metric, model and other model.
+    """
+    return correct_comparisons(
+        [
+            Comparison(*key, paired.difference, paired.low, paired.high, paired.p, n)
+            for key, (paired, n) in differences.items()
+            if n and paired.p == paired.p
+        ]
+    )
+
+
+def difference_cells(comparison: Comparison) -> TableRow:
+    """Return the cells of a paired difference: label of the metric, difference with its interval, p and n."""
+    difference = Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
+    return LABELS.get(comparison.metric, comparison.metric), difference, comparison.p, comparison.n
+
+
+def describe_side(difference: Comparison | PairedDifference) -> str:
+    """Word the direction of a difference: above, below, or not told apart from."""
+    return "not told apart from" if difference.p >= 0.05 else "above" if difference.difference > 0 else "below"
+
+
+def format_paired_difference(difference: Comparison | PairedDifference) -> str:
+    """Format a difference in points, with its interval and p."""
+    p = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
+    ends = (difference.difference, difference.low, difference.high)
+    value, low, high = (f"{100 * end:+.1f}".replace("-0.0", "+0.0") for end in ends)
+    return f"{value} points [{low}, {high}], {p}"
+
+
+def format_score(cell: Estimate | None) -> str:
+    """Format a score in percent, with its interval."""
+    if cell is None or cell.value is None:
+        return "unknown"
+    if cell.low is None or cell.high is None:
+        return percent(cell.value)
+    return f"{percent(cell.value)} [{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
+
+
+def _key(groups: Mapping[str, str]) -> tuple[str | None, ...]:
+    return tuple(groups.get(name) for name in _GROUPS)

@@ -1,0 +1,289 @@
+"""Answers of a run as arrays: the metric values of every model, task, probe and method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from merkhet.core.records import Question
+from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Prediction, Responses
+from merkhet.metrics.ranks import FloatArray, GoldRanks
+
+Row = dict[str, Any]
+IntArray = NDArray[np.int64]
+_COLUMNS = (
+    *("question_id", "model", "probe", "method", "repeat", "ranked", "golds", "gold_ranks", "gold_ties"),
+    *("among", "right", "unusable", "outcome"),
+)
+
+
+class LazyRows(Sequence[Any]):
+    """A sequence that is computed on first access."""
+
+    def __init__(self, size: int, load: Callable[[], Sequence[Any]], table: pa.Table | None = None) -> None:
+        self._size, self._load = size, load
+        self.table = table
+        """Table that the rows are of."""
+
+    @cached_property
+    def _items(self) -> Sequence[Any]:
+        return self._load()
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Any]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self._items[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+
+class TableResponses(Responses):
+    """Responses of rows of a table of answers; columns become Python objects only when a metric reads them."""
+
+    column: Callable[[str], pa.ChunkedArray]
+    """Returns a column of the answers."""
+
+    @classmethod
+    def collect(cls, column: Callable[[str], pa.ChunkedArray], questions: Sequence[Question]) -> TableResponses:
+        """Collect the responses of answers to these questions, by a function that returns a column of the answers."""
+        size = len(questions)
+
+        def lazy(load: Callable[[], Sequence[Any]]) -> LazyRows:
+            return LazyRows(size, load)
+
+        right, outcomes = column("right"), column("outcome")
+        responses = cls(
+            top=lazy(lambda: _top_predictions(column("ranked"), column("gold_ranks"))),
+            answers=lazy(lambda: [question.answers for question in questions]),
+            candidates=lazy(
+                lambda: [
+                    question.candidates if ranked is None else ()
+                    for question, ranked in zip(questions, column("among").to_pylist(), strict=True)
+                ]
+            ),
+            gold_ranks=lazy(lambda: [ranks or [] for ranks in column("gold_ranks").to_pylist()]),
+            gold_ties=lazy(lambda: [ties or [] for ties in column("gold_ties").to_pylist()]),
+            targets=lazy(lambda: _target_indices(column("golds"), [question.target for question in questions])),
+            among=lazy(lambda: column("among").to_pylist()),
+            outcomes=outcomes.to_pylist() if outcomes.null_count < size else [None] * size,
+            right_counts=right.to_pylist() if right.null_count < size else (),
+        )
+        responses.__dict__["column"] = column
+        return responses
+
+    @cached_property
+    def golds(self) -> GoldRanks:
+        """The ranks of the right answers in flat arrays, at least one per question."""
+        counts, ranks = flatten_lists(self.column("gold_ranks"))
+        if not counts.all():
+            raise MetricNotApplicableError("written answers have no ranks")
+        ties = flatten_lists(self.column("gold_ties"))[1]
+        return GoldRanks(
+            counts, *(values.to_numpy(zero_copy_only=False).astype(np.float64) for values in (ranks, ties))
+        )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The answers of one model to one task by one probe and method."""
+
+    model: str
+    task: str
+    probe: str
+    method: str
+    rows: IntArray
+    """Rows of the usable answers, sorted by question and repetition."""
+    first_rows: IntArray
+    """Row of each question's first answer, usable or not, in the order of ``codes``."""
+    starts: IntArray
+    """Index in ``rows`` of each answered question's first answer."""
+    codes: IntArray
+    """Codes of the questions: the answered ones in order, then those without a usable answer in order."""
+    answered: int
+    """Number of answered questions."""
+    responses: Responses
+    _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict)
+
+    def values(self, metric: Metric, *, chance: bool = False, wrong: bool = False) -> FloatArray:
+        """Compute the metric (or its chance level) by question, each as the mean over its answers.
+
+        Args:
+            chance: Compute the chance level instead.
+            wrong: Add a value of 0 for each question without a usable answer.
+        """
+        function = metric.chance if chance else metric.values
+        assert function is not None
+        key = (metric, chance)
+        if key not in self._values:
+            values = np.asarray(function(self.responses), dtype=np.float64) if self.answered else np.zeros(0)
+            self._values[key] = mean_by_question(values, self.starts)
+        values = self._values[key]
+        return np.concatenate([values, np.zeros(len(self.codes) - self.answered)]) if wrong else values
+
+    def question_codes(self, wrong: bool) -> IntArray:
+        """Return the codes of the questions that :meth:`values` covers."""
+        return self.codes if wrong else self.codes[: self.answered]
+
+
+class AnswerTable:
+    """The answers of a run, by model, task, probe and method."""
+
+    def __init__(self, answers: pa.Table | Sequence[Row], questions: Mapping[str, Question]) -> None:
+        table = answers.table if isinstance(answers, LazyRows) and answers.table is not None else answers
+        table = table if isinstance(table, pa.Table) else make_table(ANSWERS, table)
+        self.table = table.select(_COLUMNS)
+        self.ids: list[str] = sorted(pc.unique(self.table["question_id"]).to_pylist())
+        """Ids of the answered questions in order; a question's code is its index here."""
+        self.codes = _as_integers(
+            pc.index_in(self.table["question_id"], value_set=pa.array(self.ids, pa.string())), self.table.num_rows
+        )
+        self.questions = [questions[question_id] for question_id in self.ids]
+        self.tasks = [question.task for question in self.questions]
+        self._cells: dict[tuple[str, str, str, str], Cell] = {}
+        self._columns: dict[str, pa.ChunkedArray] = {}
+
+    @cached_property
+    def cell_rows(self) -> dict[tuple[str, str, str, str], IntArray]:
+        """The rows of every model, task, probe and method, in the order of the answers."""
+        task_names = list(dict.fromkeys(self.tasks))
+        numbers = {name: number for number, name in enumerate(task_names)}
+        task_codes = np.array([numbers[task] for task in self.tasks], dtype=np.int64)
+        columns = [encode_column(self.table["model"]), (task_codes[self.codes], task_names)]
+        columns += [encode_column(self.table[name]) for name in ("probe", "method")]
+        key = np.zeros(self.table.num_rows, dtype=np.int64)
+        for codes, names in columns:
+            key = key * max(1, len(names)) + codes
+        order = np.argsort(key, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(key[order])) + 1) if len(order) else []
+        parts.sort(key=lambda rows: int(rows[0]))
+        return {tuple(names[codes[rows[0]]] for codes, names in columns): rows for rows in parts}
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column of the answers in one chunk."""
+        if name not in self._columns:
+            column = self.table[name]
+            self._columns[name] = (
+                pa.chunked_array([column.combine_chunks()], column.type) if column.num_chunks > 1 else column
+            )
+        return self._columns[name]
+
+    def cell(self, model: str, task: str, probe: str, method: str) -> Cell:
+        """Return the answers of one model to one task by one probe and method."""
+        key = (model, task, probe, method)
+        if key not in self._cells:
+            self._cells[key] = self._make_cell(key)
+        return self._cells[key]
+
+    def _make_cell(self, key: tuple[str, str, str, str]) -> Cell:
+        members = self.cell_rows[key]
+        members = members[np.lexsort((self._repeats[members], self.codes[members]))]
+        usable = members[self._is_usable[members]]
+        starts = question_starts(self.codes[usable])
+        answered = self.codes[usable][starts]
+        asked, firsts = np.unique(self.codes[members], return_index=True)
+        is_answered = np.isin(asked, answered)
+        codes = np.concatenate([asked[is_answered], asked[~is_answered]])
+        # The first row in the order of the table decides where a group appears among the scores.
+        first_rows = np.minimum.reduceat(members, firsts) if len(members) else members
+        first_rows = np.concatenate([first_rows[is_answered], first_rows[~is_answered]])
+        questions = [self.questions[code] for code in self.codes[usable].tolist()]
+        rows = pa.array(usable)
+        responses = TableResponses.collect(lambda name: self.column(name).take(rows), questions)
+        return Cell(*key, usable, first_rows, starts, codes, len(answered), responses)
+
+    @cached_property
+    def _repeats(self) -> IntArray:
+        return np.asarray(pc.fill_null(self.table["repeat"], 0).to_numpy(), dtype=np.int64)
+
+    @cached_property
+    def _is_usable(self) -> NDArray[np.bool_]:
+        return np.asarray(
+            pc.is_null(self.table["unusable"]).combine_chunks().to_numpy(zero_copy_only=False), dtype=bool
+        )
+
+
+def question_starts(codes: NDArray[Any]) -> IntArray:
+    """Return the index of each question's first answer, in answers sorted by question."""
+    if not len(codes):
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+
+
+def mean_by_question(values: FloatArray, starts: IntArray) -> FloatArray:
+    """Average the values of each question's answers, which begin at these indices."""
+    if len(starts) == len(values):
+        return values
+    counts = np.diff(np.append(starts, len(values)))
+    means: FloatArray = np.add.reduceat(values, starts) / counts
+    return means
+
+
+def encode_column(column: pa.ChunkedArray | pa.Array) -> tuple[IntArray, list[Any]]:
+    """Encode a column: the code of each row, and the value of each code in order of appearance."""
+    values = pc.unique(column)
+    return _as_integers(pc.index_in(column, value_set=values), len(column)), values.to_pylist()
+
+
+def flatten_lists(column: pa.ChunkedArray) -> tuple[IntArray, pa.Array]:
+    """Return the length of each list (0 for null), and all items in one array."""
+    lists = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    if isinstance(lists, pa.ChunkedArray):  # An empty column has no chunk to combine.
+        return np.zeros(0, dtype=np.int64), pa.array([], column.type.value_type)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths, lists.flatten()
+
+
+def first_tied(ranked: pa.ChunkedArray) -> pa.Array:
+    """Return the entries of each ranking that are tied for the first rank."""
+    counts, entries = flatten_lists(ranked)
+    scores = entries.field("score").to_numpy(zero_copy_only=False)
+    starts = np.cumsum(counts) - counts
+    is_top = scores == scores[np.repeat(starts, counts)]
+    top_counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[is_top], minlength=len(counts))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(top_counts)]).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, entries.filter(pa.array(is_top)))
+
+
+def _top_predictions(ranked: pa.ChunkedArray, gold_ranks: pa.ChunkedArray) -> list[list[Prediction]]:
+    """Return the candidates tied for the first rank; several written answers as one tuple."""
+    return [
+        [tuple(entry["candidate"] for entry in tied)]
+        if len(tied) > 1 and not count
+        else [entry["candidate"] for entry in tied]
+        for tied, count in zip(first_tied(ranked).to_pylist(), flatten_lists(gold_ranks)[0], strict=True)
+    ]
+
+
+def _target_indices(golds: pa.ChunkedArray, targets: Sequence[str]) -> list[int | None]:
+    """Return the index of each question's target among its ranked right answers; None if it is not among them."""
+    counts, names = flatten_lists(golds)
+    owners = np.repeat(np.arange(len(counts)), counts)
+    wanted = pa.array(targets, pa.string()).take(pa.array(owners))
+    matches = np.flatnonzero(pc.fill_null(pc.equal(names, wanted), False).to_numpy(zero_copy_only=False))
+    rows, first = np.unique(owners[matches], return_index=True)
+    indices = np.full(len(counts), -1)
+    indices[rows] = matches[first] - (np.cumsum(counts) - counts)[rows]
+    return [None if index < 0 else index for index in indices.tolist()]
+
+
+def _as_integers(indices: pa.ChunkedArray | pa.Array, size: int) -> IntArray:
+    if not size:
+        return np.zeros(0, dtype=np.int64)
+    codes: IntArray = (
+        indices.to_numpy() if isinstance(indices, pa.ChunkedArray) else indices.to_numpy(zero_copy_only=False)
+    )
+    return codes.astype(np.int64)

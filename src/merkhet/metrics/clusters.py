@@ -1,0 +1,80 @@
+"""Clusters of questions: intervals and paired differences that treat a cluster as one observation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from merkhet.core.records import Question
+from merkhet.metrics._closed_form import robust_difference, robust_interval
+from merkhet.metrics.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
+from merkhet.metrics.paired_tests import PairedDetails, paired_details
+from merkhet.metrics.ranks import FloatArray
+
+MAX_BOOTSTRAP_FACTS = 500
+"""Where prompts are clusters too: number of facts up to which intervals are bootstrapped; beyond, in closed form."""
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Cluster numbers of questions: by fact, and by prompt where one prompt may be asked several times.
+
+    A prompt with several right answers may be one question per answer, but the model answers it only in one way. Such
+    questions are not independent, although their facts differ.
+    """
+
+    facts: IntArray
+    prompts: IntArray | None = None
+
+    def take(self, rows: NDArray[Any]) -> Clusters:
+        """Select the clusters of some questions."""
+        return Clusters(self.facts[rows], None if self.prompts is None else self.prompts[rows])
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether facts are resampled: prompts are no clusters, or facts are few and no prompt is asked twice."""
+        if self.prompts is None:
+            return True
+        distinct_prompts = not len(self.prompts) or int(np.bincount(self.prompts).max()) == 1
+        return distinct_prompts and int(np.count_nonzero(np.bincount(self.facts))) <= MAX_BOOTSTRAP_FACTS
+
+    def interval(self, values: FloatArray, seed: int) -> Interval:
+        """Estimate the mean with its 95% interval, by resampling facts or robust to both kinds of clusters."""
+        if self.few or self.prompts is None:
+            return clustered_interval(values, self.facts, seed=seed)
+        return robust_interval(values, self.facts, self.prompts)
+
+    def difference(
+        self, first: FloatArray, second: FloatArray, seed: int, weights: FloatArray | None = None
+    ) -> PairedDifference:
+        """Estimate the paired difference of two models, in the same two ways."""
+        if not len(first):
+            return PairedDifference(*[float("nan")] * 4)
+        if self.few or self.prompts is None:
+            return paired_difference(first, second, self.facts, seed=seed, weights=weights)
+        return robust_difference(first, second, self.facts, self.prompts)
+
+    def details(self, first: FloatArray, second: FloatArray, weights: FloatArray | None = None) -> PairedDetails:
+        """Compute further paired statistics with the same clusters."""
+        if self.few or self.prompts is None:
+            return paired_details(first, second, self.facts, weights=weights)
+        return paired_details(first, second, self.facts, self.prompts)
+
+
+def question_clusters(
+    ids: Sequence[str], clusters: Mapping[str, str], prompts_of: Mapping[str, Question] | None = None
+) -> Clusters:
+    """Number the clusters of questions in the order of cluster ids; with ``prompts_of``, prompts are clusters too."""
+    facts = _number([clusters[name] for name in ids])
+    return Clusters(facts, None if prompts_of is None else _number([prompts_of[name].prompt for name in ids]))
+
+
+def _number(names: Sequence[str]) -> IntArray:
+    numbers = {name: number for number, name in enumerate(sorted(set(names)))}
+    return np.array([numbers[name] for name in names], dtype=np.int64)
