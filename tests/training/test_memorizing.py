@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from killed_runs import forked_server, memorize_killed, memorize_offices
-from merkhet.metrics.recall_scores import frequency_recalls, recall_values
+from recall_worlds import recall_values
 from stored_facts import YEARS, world
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
@@ -20,6 +20,7 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
 from merkhet.core.settings import make_settings
+from merkhet.metrics.recalls import frequency_recalls
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.models.random_init import train_tokenizer
