@@ -11,7 +11,7 @@ import pytest
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
-from merkhet.analysis.comparison import Comparison, compare_groups, compare_models, correct_comparisons
+from merkhet.analysis.comparison import Comparison, compare_models, correct_comparisons
 from merkhet.metrics.metrics import get_metric
 
 
@@ -137,7 +137,7 @@ def test_groups_are_compared_apart_and_corrected_together(bench):
     for model, right in known.items():
         bench.answer(model, right)
     groups = {name: question.relation for name, question in bench.questions.items()}
-    found = compare_groups(
+    found = compare_models(
         bench.answers, bench.questions, bench.clusters, bench.headline, seed=0, groups=groups, column="relation"
     )
     assert len(found) == 2 * 2 * 3
@@ -151,7 +151,7 @@ def test_groups_are_compared_apart_and_corrected_together(bench):
     assert [one.p for one in found] == pytest.approx(multipletests(plain, method="holm")[1])
     assert [one.q for one in found] == pytest.approx(multipletests(plain, method="fdr_bh")[1])
     few = {name: group for name, group in groups.items() if number(name) in (0, 1, 2)}
-    alone = compare_groups(
+    alone = compare_models(
         bench.answers, bench.questions, bench.clusters, bench.headline, seed=0, groups=few, column="relation"
     )
     assert {one.group for one in alone} == {"easy"}, "one fact is not enough"

@@ -78,6 +78,8 @@ def compare_models(
     seed: int,
     classes: Mapping[str, str] | None = None,
     unusable_is_wrong: bool = False,
+    groups: Mapping[str, str] | None = None,
+    column: str | None = None,
 ) -> list[Comparison]:
     """Compare every pair of models on every headline metric, paired by question and clustered by fact.
 
@@ -88,6 +90,9 @@ def compare_models(
         clusters: The fact of each question.
         classes: The class of each question; with it, a difference is the mean over classes.
         unusable_is_wrong: Score unusable questions 0, in metrics that are a share and better if higher; else skip them.
+        groups: The group of each question. If given, models are compared within each group, by the plain mean over its
+            questions as in the scores: ``classes`` is ignored. p-values are corrected over all groups.
+        column: The column that the groups come from.
 
     Returns:
         Comparisons with the better model first.
@@ -95,41 +100,17 @@ def compare_models(
     comparisons = []
     for pair in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
         shared = sorted(pair.answers[0].keys() & pair.answers[1].keys())
-        pair_seed = derived_seed(seed, pair.task, pair.metric.name)
-        comparisons += _compare_pair(pair, shared, questions, clusters, classes or {}, pair_seed)
-    return correct_comparisons(comparisons)
-
-
-def compare_groups(
-    answers: Sequence[Row],
-    questions: Mapping[str, Question],
-    clusters: Mapping[str, str],
-    headline: Sequence[tuple[str, Metric]],
-    *,
-    groups: Mapping[str, str],
-    column: str,
-    seed: int,
-    classes: Mapping[str, str] | None = None,
-    unusable_is_wrong: bool = False,
-) -> list[Comparison]:
-    """Compare every pair of models within each group of questions; see :func:`compare_models`.
-
-    p-values are corrected over all groups. As in the scores, a group's difference is the plain mean over its questions:
-    ``classes`` is ignored.
-
-    Args:
-        groups: The group of each question.
-        column: The column that the groups come from.
-    """
-    comparisons = []
-    for pair in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
+        if groups is None:
+            pair_seed = derived_seed(seed, pair.task, pair.metric.name)
+            comparisons += _compare_pair(pair, shared, questions, clusters, classes or {}, pair_seed)
+            continue
         members: dict[str, list[str]] = defaultdict(list)
-        for question_id in sorted(pair.answers[0].keys() & pair.answers[1].keys()):
+        for question_id in shared:
             if groups.get(question_id) is not None:
                 members[groups[question_id]].append(question_id)
-        for group, shared in sorted(members.items()):
+        for group, ids in sorted(members.items()):
             pair_seed = derived_seed(seed, pair.task, column, group, pair.metric.name)
-            in_group = _compare_pair(pair, shared, questions, clusters, {}, pair_seed)
+            in_group = _compare_pair(pair, ids, questions, clusters, {}, pair_seed)
             comparisons += [replace(comparison, group_column=column, group=group) for comparison in in_group]
     return correct_comparisons(comparisons)
 

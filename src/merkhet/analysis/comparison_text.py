@@ -18,8 +18,7 @@ from merkhet.analysis.differences import (
     orient_to,
     swap_models,
 )
-from merkhet.analysis.types import name_label
-from merkhet.core.text import finite_or_none, join_names, join_some, quote_name
+from merkhet.core.text import finite_or_none, join_names, join_some, metric_label, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.metrics import get_metric, is_metric
 
@@ -363,7 +362,9 @@ def task_names(comparisons: Iterable[ComparisonRow]) -> dict[tuple[str, str], st
     """Name each pair of task and metric: by the task, with the metric if the task has several."""
     keys = dict.fromkeys((row["task"], row["metric"]) for row in comparisons)
     tasks = [task for task, _ in keys]
-    return {(task, metric): task if tasks.count(task) == 1 else f"{task} {name_label(metric)}" for task, metric in keys}
+    return {
+        (task, metric): task if tasks.count(task) == 1 else f"{task} {metric_label(metric)}" for task, metric in keys
+    }
 
 
 def format_difference(row: ComparisonRow) -> str:
@@ -380,7 +381,7 @@ def format_points(row: ComparisonRow) -> str:
         text = f"{_decimal(100 * row['difference'], '+')} points"
     else:
         formatted_ends = [f"{end:.3g}" for end in ends]
-        text = f"{row['difference']:+.3g} in {name_label(row['metric'])}"
+        text = f"{row['difference']:+.3g} in {metric_label(row['metric'])}"
         text += "" if row.get("higher_is_better", True) else ", where less is better,"
     return f"{text} [{', '.join(formatted_ends)}]" if len(ends) == 2 else text
 

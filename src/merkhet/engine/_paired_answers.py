@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison import Comparison, compare_groups, compare_models, correct_comparisons, is_layer_method
+from merkhet.analysis.comparison import Comparison, compare_models, correct_comparisons, is_layer_method
 from merkhet.core.records import Question
 from merkhet.core.text import join_pairs, join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
@@ -76,7 +76,7 @@ class PairedAnswers:
         comparisons = [
             comparison
             for pair in pairs
-            for comparison in compare_groups(
+            for comparison in compare_models(
                 **self._comparison_arguments(pair, self.headline), groups=groups, column=column
             )
         ]
