@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.comparison_text import describe_comparisons
-from merkhet.analysis.findings import summarize_findings
+from merkhet.analysis.findings import describe_comparisons, summarize_findings
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from merkhet.analysis.comparison import compare_models, is_layer_method
-from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.comparison import Comparison, compare_models, is_layer_method
+from merkhet.analysis.differences import ComparisonRow, format_p, format_range, format_size, is_significant
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
-from merkhet.core.text import join_names, percent
-from merkhet.metrics.metrics import Metric
+from merkhet.core.text import join_names, percent, quote_name
+from merkhet.metrics.metrics import Metric, get_metric, is_metric
 
 Row = dict[str, Any]
 _CLOSE = 1e-9
+_MOST_COMPARED = 8
 
 
 def summarize_findings(
@@ -176,6 +177,58 @@ def _describe_missing_intervals(
     names = join_names(tasks)
     verb, scores_have = ("asks", "its score has") if len(tasks) == 1 else ("ask", "their scores have")
     return [f"{names[:1].upper()}{names[1:]} {verb} about a single fact, so {scores_have} no interval."]
+
+
+def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
+    """Word which models are ahead; of many pairs, the most significant, and the number without a difference.
+
+    Where two models do not differ significantly, name the smallest difference that the questions could detect, once
+    per pair and task.
+    """
+    rows = [{**asdict(comparison), "share": _is_share(comparison.metric)} for comparison in comparisons]
+    single = len(rows) == 1
+    alike = [row for row in rows if not is_significant(row)]
+    if len(rows) <= _MOST_COMPARED:
+        first = {(row["task"], row["model"], row["other"]): row for row in reversed(alike)}
+        return [
+            _describe_comparison(row, _describe_detectable([row], single) if row in first.values() else "")
+            for row in rows
+        ]
+    significant = sorted(filter(is_significant, rows), key=lambda row: (row["p"], -row["difference"]))
+    remaining = len(significant) - _MOST_COMPARED
+    sentences = [_describe_comparison(row) for row in significant[:_MOST_COMPARED]]
+    if remaining > 0:
+        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
+    if alike:
+        detectable = _describe_detectable(alike, single)
+        sentences.append(
+            f"In {len(alike)} of {len(rows)} comparisons two models do not differ significantly{detectable}."
+        )
+    return sentences
+
+
+def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
+    model, other, p = quote_name(row["model"]), quote_name(row["other"]), f"p {format_p(row['p'])}"
+    gap = f"{100 * row['difference']:.1f} points" if row["share"] else f"{row['difference']:.2f} in {row['metric']}"
+    if is_significant(row):
+        return f"{model} is ahead of {other} on {row['task']} by {gap} (paired, {p})."
+    return f"On {row['task']}, {model} and {other} do not differ significantly ({gap}, paired, {p}){detectable}."
+
+
+def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
+    """Word the difference that these comparisons could detect, as the end of a sentence; empty if unknown."""
+    shares = [row for row in rows if row["share"]]
+    sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
+    if not sizes:
+        facts = min((row["facts"] for row in shares if row["facts"] is not None), default=None)
+        return "" if facts is None or len(rows) > 1 else f"; {facts} facts are too few to detect a difference"
+    tests = f"{'' if single else 'without correction '}{'the test has' if len(rows) == 1 else 'the tests have'}"
+    plural = "a difference" if len(sizes) == 1 else "differences"
+    return f"; {tests} 80% power to detect {plural} of {format_range(sizes)} points"
+
+
+def _is_share(metric: str) -> bool:
+    return get_metric(metric).share if is_metric(metric) else True
 
 
 def _describe_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:

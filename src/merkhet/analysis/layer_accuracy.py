@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from merkhet.analysis._score_lookup import ScoreLookup
-from merkhet.analysis.comparison_text import format_p
+from merkhet.analysis.differences import format_p
 from merkhet.analysis.line_charts import Series, chart_series
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, TableRow, make_columns
 from merkhet.core.ids import derived_seed

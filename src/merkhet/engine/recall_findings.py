@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.findings import describe_comparisons
 from merkhet.analysis.memory_types import are_comparable
 from merkhet.core.files import write_json
 from merkhet.core.ids import derived_seed

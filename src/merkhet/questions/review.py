@@ -17,21 +17,12 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_csv_rows, write_text
+from merkhet.questions.quality import filter_counts
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sense_text import bracketed_words, fill_word
 
-COLUMNS = (
-    "question_id",
-    "task",
-    "domain",
-    "template",
-    "prompt",
-    "answers",
-    "choices",
-    "facts",
-    "verdict",
-    "remark",
-)
+_TEXT_COLUMNS = ("question_id", "task", "domain", "template", "prompt")
+COLUMNS = (*_TEXT_COLUMNS, "answers", "choices", "facts", "verdict", "remark")
 VERDICTS = ("good", "bad", "unsure")
 _SEPARATOR = " | "
 _FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
@@ -103,7 +94,7 @@ def draw_sample(questions: QuestionSet, count: int, seed: int) -> list[dict[str,
 
 
 def _sheet_row(row: Mapping[str, Any], fact_texts: Mapping[str, str]) -> dict[str, str]:
-    texts = {column: row.get(column) or "" for column in ("question_id", "task", "domain", "template", "prompt")}
+    texts = {column: row.get(column) or "" for column in _TEXT_COLUMNS}
     facts = [fact_texts[fact] for fact in row["facts"] or () if fact in fact_texts]
     lists = {"answers": row["answers"], "choices": row["choices"] or (), "facts": facts}
     senses = bracketed_words(row)
@@ -156,7 +147,6 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
     """Read the verdicts of a filled-in sheet, delimited by commas, semicolons or tabs; skip rows without a verdict.
 
     Args:
-        path: The CSV file.
         known: Ids of all questions.
 
     Raises:
@@ -229,10 +219,9 @@ def _majority(counts: Counter[str]) -> str:
 
 
 def _agreement(first: Sheet, second: Sheet) -> Agreement:
-    both = sorted(first.verdicts.keys() & second.verdicts.keys())
-    return Agreement(
-        first.name, second.name, len(both), _kappa([(first.verdicts[q], second.verdicts[q]) for q in both])
-    )
+    both = first.verdicts.keys() & second.verdicts.keys()
+    pairs = [(first.verdicts[question], second.verdicts[question]) for question in both]
+    return Agreement(first.name, second.name, len(pairs), _kappa(pairs))
 
 
 def _kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
@@ -250,13 +239,9 @@ def apply_review(questions: QuestionSet, review: Review) -> QuestionSet:
     accepted = table.filter(pc.invert(pc.is_in(table["question_id"], pa.array(review.left_out, pa.string()))))
     if not accepted.num_rows:
         raise InputError("the review leaves no question: all of them are marked bad")
-    before, after = Counter(table["task"].to_pylist()), Counter(accepted["task"].to_pylist())
-    steps = [
-        {"filter": "review", "task": task, "before": before[task], "after": after[task]} for task in sorted(before)
-    ]
     about = {
         **questions.about,
-        "filters": [*questions.about.get("filters", ()), *steps],
+        "filters": [*questions.about.get("filters", ()), *filter_counts("review", table, accepted)],
         "review": {
             **{f"judged_{verdict}": count for verdict, count in review.judged.items()},
             "poor_templates": list(review.poor_templates),

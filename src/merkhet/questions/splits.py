@@ -36,17 +36,6 @@ def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -
     return f"(case {cases} else {_text(last)} end)" if cases else _text(last)
 
 
-def assign_splits(
-    first: pa.Array | pa.ChunkedArray, second: pa.Array | pa.ChunkedArray, shares: Mapping[str, float], seed: int
-) -> pa.ChunkedArray:
-    """Return the split of each fact, from the names of its two entities; see :func:`split_sql`."""
-    pairs = pa.table({"first": first, "second": second, "row": pa.array(range(len(first)), pa.int64())})
-    with duckdb.connect() as connection:
-        connection.register("pairs", pairs)
-        query = f"select {split_sql('first', 'second', shares, seed)} as split from pairs order by row"
-        return connection.sql(query).to_arrow_table()["split"]
-
-
 def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) -> None:
     """Refuse a fact, a pair of entities or a prompt whose questions are in different splits.
 
@@ -55,8 +44,6 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
     a split are ignored.
 
     Args:
-        questions: The questions.
-        facts: Their facts.
         pairs: Whether to check facts about the same two entities, in either order.
 
     Raises:
