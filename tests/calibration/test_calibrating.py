@@ -122,7 +122,7 @@ def test_a_probe_that_leaks_one_answer_in_four_fails(models, tmp_path: Path) -> 
     (tmp_path / "leaking.py").write_text(code[0], encoding="utf-8")
     (card,) = calibrate("leaking.py:leak", kinds=["causal"], trainings=TRAININGS, home=tmp_path, models=models)
     rows = by_place(card)
-    assert card["passed"] is False and card["probe"] == "leak" and "Specificity: it found" in card["verdict"]
+    assert card["passed"] is False and card["probe"] == "leak" and "Specificity: it finds" in card["verdict"]
     assert rows[MEMORIZED, TRAINED]["passed"] is True and 0.2 < rows[NEVER_SHOWN, TRAINED]["value"] < 0.5
 
 
