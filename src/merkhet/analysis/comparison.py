@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
+from merkhet.analysis.types import AnalysisInput, Line, Row
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.metrics.bootstrap import class_weights, paired_difference
@@ -17,10 +17,6 @@ from merkhet.metrics.corrections import benjamini_hochberg
 from merkhet.metrics.corrections import holm as holm_corrected
 from merkhet.metrics.metrics import Metric, MetricNotApplicableError
 from merkhet.metrics.paired_tests import paired_details
-from merkhet.metrics.ranks import FloatArray
-from merkhet.metrics.score_table import collect_responses, mean_by_question
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,17 +54,6 @@ class Comparison:
     """The group that is compared: a value of ``group_column``."""
 
 
-@dataclass(frozen=True)
-class _AnswerPair:
-    """Two models' answers to the questions of a task."""
-
-    task: str
-    metric: Metric
-    models: tuple[str, str]
-    answers: tuple[Mapping[str, Sequence[Row]], Mapping[str, Sequence[Row]]]
-    """The counted answers of each model, by question id."""
-
-
 def compare_models(
     answers: Sequence[Row],
     questions: Mapping[str, Question],
@@ -97,111 +82,84 @@ def compare_models(
     Returns:
         Comparisons with the better model first.
     """
-    comparisons = []
-    for pair in _pairs(answers, questions, headline, unusable_is_wrong=unusable_is_wrong):
-        shared = sorted(pair.answers[0].keys() & pair.answers[1].keys())
+    inputs = AnalysisInput((), questions, answers, clusters, headline, unusable_is_wrong=unusable_is_wrong)
+    comparisons: list[Comparison] = []
+    for task, metric, pair in _line_pairs(inputs):
+        shared = _shared_ids(inputs, task, metric, pair)
         if groups is None:
-            pair_seed = derived_seed(seed, pair.task, pair.metric.name)
-            comparisons += _compare_pair(pair, shared, questions, clusters, classes or {}, pair_seed)
+            pair_seed = derived_seed(seed, task, metric.name)
+            comparisons += _compare_pair(inputs, task, metric, pair, shared, pair_seed, classes or {})
             continue
         members: dict[str, list[str]] = defaultdict(list)
         for question_id in shared:
             if groups.get(question_id) is not None:
                 members[groups[question_id]].append(question_id)
         for group, ids in sorted(members.items()):
-            pair_seed = derived_seed(seed, pair.task, column, group, pair.metric.name)
-            in_group = _compare_pair(pair, ids, questions, clusters, {}, pair_seed)
+            pair_seed = derived_seed(seed, task, column, group, metric.name)
+            in_group = _compare_pair(inputs, task, metric, pair, ids, pair_seed, {})
             comparisons += [replace(comparison, group_column=column, group=group) for comparison in in_group]
     return correct_comparisons(comparisons)
 
 
-def _pairs(
-    answers: Sequence[Row],
-    questions: Mapping[str, Question],
-    headline: Sequence[tuple[str, Metric]],
-    *,
-    unusable_is_wrong: bool,
-) -> list[_AnswerPair]:
-    methods: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
-    answers_by_probe: dict[tuple[str, str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for answer in sorted(answers, key=lambda answer: is_layer_method(answer["method"])):
-        model, task, probe = answer["model"], questions[answer["question_id"]].task, answer["probe"]
-        if methods[model, task].setdefault(probe, answer["method"]) == answer["method"]:
-            answers_by_probe[model, task, probe][answer["question_id"]].append(answer)
-    models = list(dict.fromkeys(model for model, _ in methods))
-    pairs = []
-    for task, metric in headline:
-        count_unusable = unusable_is_wrong and metric.share and metric.higher_is_better
-        for model, other in combinations(models, 2):
-            probe = next((name for name in methods[model, task] if name in methods[other, task]), None)
+def _line_pairs(inputs: AnalysisInput) -> Iterator[tuple[str, Metric, tuple[Line, Line]]]:
+    """Pair models on each headline task by the first probe that both were asked by, each by its first method."""
+    by_probe: dict[tuple[str, str], dict[str, Line]] = defaultdict(dict)
+    lines = sorted(inputs.usable, key=lambda line: is_layer_method(line.method))
+    for line in lines:
+        for question_id in (*inputs.usable[line], *inputs.unusable[line]):
+            by_probe[line.model, inputs.questions_by_id[question_id].task].setdefault(line.probe, line)
+    for task, metric in inputs.headline:
+        for model, other in combinations(dict.fromkeys(line.model for line in lines), 2):
+            first, second = by_probe[model, task], by_probe[other, task]
+            probe = next((name for name in first if name in second), None)
             if probe is not None:
-                model_answers, other_answers = (
-                    _usable_answers(answers_by_probe[name, task, probe], count_unusable) for name in (model, other)
-                )
-                pairs.append(_AnswerPair(task, metric, (model, other), (model_answers, other_answers)))
-    return pairs
+                yield task, metric, (first[probe], second[probe])
 
 
-def _usable_answers(answers: Mapping[str, Sequence[Row]], keep_unanswered: bool) -> dict[str, list[Row]]:
-    """Select the usable answers to each question; keep questions without any only if these count as wrong."""
-    usable = {
-        question_id: [answer for answer in repeats if answer["unusable"] is None]
-        for question_id, repeats in answers.items()
-    }
-    return {question_id: repeats for question_id, repeats in usable.items() if repeats or keep_unanswered}
+def _shared_ids(inputs: AnalysisInput, task: str, metric: Metric, pair: tuple[Line, Line]) -> list[str]:
+    """List the questions that count for both lines; unusable ones count only in shares that are better if higher."""
+    shared = set.intersection(*(set(inputs.counted_ids(line, task)) for line in pair))
+    if not (metric.share and metric.higher_is_better):
+        shared = shared.intersection(*(inputs.usable[line] for line in pair))
+    return sorted(shared)
 
 
 def _compare_pair(
-    pair: _AnswerPair,
+    inputs: AnalysisInput,
+    task: str,
+    metric: Metric,
+    pair: tuple[Line, Line],
     shared: Sequence[str],
-    questions: Mapping[str, Question],
-    clusters: Mapping[str, str],
-    classes: Mapping[str, str],
     seed: int,
+    classes: Mapping[str, str],
 ) -> list[Comparison]:
     """Compare two models on shared questions, with uncorrected p; empty for fewer than two facts."""
     try:
-        values = [
-            _values(pair.metric, [answers[question_id] for question_id in shared], questions)
-            for answers in pair.answers
-        ]
+        values = [inputs.values(line, shared, metric) for line in pair]
     except MetricNotApplicableError:
         return []
     known = np.isfinite(values[0]) & np.isfinite(values[1])
     shared = [question_id for question_id, is_known in zip(shared, known, strict=True) if is_known]
     _, cluster_ids = np.unique(
-        np.array([clusters[question_id] for question_id in shared], dtype=np.str_), return_inverse=True
+        np.array([inputs.clusters[question_id] for question_id in shared], dtype=np.str_), return_inverse=True
     )
     if not len(cluster_ids) or int(cluster_ids.max()) < 1:
         return []
     question_classes = np.array([classes.get(question_id, "") for question_id in shared], dtype=np.str_)
     weights = class_weights(question_classes) if len(np.unique(question_classes)) > 1 else None
-    sign = 1.0 if pair.metric.higher_is_better else -1.0
-    first, second = (sign * metric_values[known] for metric_values in values)
-    ahead = float(np.average(first - second, weights=weights)) >= 0.0
-    models = pair.models if ahead else pair.models[::-1]
-    first, second = (first, second) if ahead else (second, first)
+    sign = 1.0 if metric.higher_is_better else -1.0
+    first, second = (sign * line_values[known] for line_values in values)
+    model, other = (line.model for line in pair)
+    if float(np.average(first - second, weights=weights)) < 0.0:
+        first, second, model, other = second, first, other, model
     paired = paired_difference(first, second, cluster_ids, seed=seed, weights=weights)
     details = paired_details(first, second, cluster_ids, weights=weights)
-    fields: Row = {"model": models[0], "other": models[1], "n": len(shared), "p_raw": paired.p}
-    return [Comparison(task=pair.task, metric=pair.metric.name, **fields, **asdict(paired), **asdict(details))]
+    return [Comparison(task, metric.name, model, other, **vars(paired), n=len(shared), p_raw=paired.p, **vars(details))]
 
 
 def is_layer_method(method: str) -> bool:
     """Tell whether a method uses a single layer; a model is compared by such a method only if it has no other."""
     return "@" in method
-
-
-def _values(metric: Metric, answers: Sequence[Sequence[Row]], questions: Mapping[str, Question]) -> FloatArray:
-    """Compute the metric of each question as the mean over its answers; 0 without answers."""
-    counts = np.array([len(repeats) for repeats in answers], dtype=np.int64)
-    values = np.zeros(len(answers))
-    if counts.any():
-        answer_values = metric.values(
-            collect_responses([answer for repeats in answers for answer in repeats], questions)
-        )
-        values[counts > 0] = mean_by_question(answer_values, (np.cumsum(counts) - counts)[counts > 0])
-    return values
 
 
 def correct_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:

@@ -9,12 +9,12 @@ from typing import Any
 
 from merkhet.analysis.comparison import Comparison, compare_models, is_layer_method
 from merkhet.analysis.differences import ComparisonRow, format_p, format_range, format_size, is_significant
+from merkhet.analysis.types import Row
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
 from merkhet.core.text import join_names, percent, quote_name
 from merkhet.metrics.metrics import Metric, get_metric, is_metric
 
-Row = dict[str, Any]
 _CLOSE = 1e-9
 _MOST_COMPARED = 8
 
