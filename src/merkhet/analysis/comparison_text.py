@@ -247,7 +247,7 @@ def _rank_by_task(models: Sequence[str], comparisons: Sequence[ComparisonRow], n
 
 
 def _is_weak(row: ComparisonRow) -> bool:
-    """Return whether a comparison found no difference and had little power to find one."""
+    """Return whether a comparison shows no difference and has little power to detect one."""
     if not row.get("share", True) or is_significant(row) or is_equal(row):
         return False
     return (detectable_difference(row) or 0.0) > WEAK

@@ -19,7 +19,7 @@ from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 ComparisonRow = Mapping[str, Any]
 _TWO_SIDED = 1.959964
 _POWER = _TWO_SIDED + 0.841621
-"""The smallest difference found with 80% power at the 5% level (two-sided), in standard errors."""
+"""The smallest difference detected with 80% power at the 5% level (two-sided), in standard errors."""
 _SMALLEST = 0.005
 """Smaller differences, below half a point, are not worth a power estimate."""
 

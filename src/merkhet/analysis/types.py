@@ -147,7 +147,7 @@ class AnalysisInput:
     options: AnalysisOptions = field(default_factory=AnalysisOptions)
     """Options of the study; paths are resolved."""
     premise_settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """How the premises are given ("EX/IM"), by model and question id."""
+    """How the premises are presented ("EX/IM"), by model and question id."""
     training_records: Sequence[Mapping[str, Any]] = ()
     """Training records of the run: model, task, loss, ``epochs`` (loss and perhaps dev_mrr_a) and kept_epoch; for
     further pre-training, objective and ``curve``."""

@@ -112,7 +112,7 @@ class _Calibration:
         return cards
 
     def _refusal(self, kind: str) -> str | None:
-        """Return why the probe cannot ask a kind of model, found out before any training; None if it can."""
+        """Return why the probe cannot ask a kind of model, before any training; None if it can."""
         if kind not in KINDS[self.world]:
             return "they have no head to answer with"
         questions = self.models.world(self.world, 0).questions[:_TRIAL_QUESTIONS]

@@ -259,7 +259,7 @@ def _select_rows(table: pa.Table, columns: list[str], query: str, parameters: Ma
 
 
 def _mask(count: int, rows: pa.Array) -> pa.Array:
-    """Return a mask that is true at the given rows."""
+    """Return a mask that is true at these rows."""
     return pc.is_in(pa.array(np.arange(count)), pc.cast(rows, pa.int64()))
 
 

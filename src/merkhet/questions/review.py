@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,8 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_csv_rows, write_text
+from merkhet.core.ids import digest
+from merkhet.core.templating import render_page
 from merkhet.questions.quality import filter_counts
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sense_text import bracketed_words, fill_word
@@ -118,11 +121,26 @@ def write_sheet(rows: Sequence[Mapping[str, str]], path: Path, title: str) -> No
     if path.suffix == ".csv":
         write_text(path, sheet_csv(rows))
     elif path.suffix in (".html", ".htm"):
-        from merkhet.questions._review_page import render_sheet
-
         write_text(path, render_sheet(rows, title))
     else:
         raise InputError(f"{path}: a review sheet must be a .csv or .html file. Choose such a suffix for --out.")
+
+
+def render_sheet(rows: Sequence[Mapping[str, str]], title: str) -> str:
+    """Render the sheet as a self-contained HTML page that saves the verdicts as CSV.
+
+    Data is escaped, and the page's content policy forbids the network and other scripts. The browser stores the
+    verdicts under a key derived from the sheet's content.
+    """
+    return render_page(
+        *("merkhet.questions", "pages", "review.html.j2", "review.css", "review.js"),
+        title=title,
+        columns=json.dumps(COLUMNS),
+        verdicts=VERDICTS,
+        shown=("answers", "choices", "facts"),
+        key=digest([dict(row) for row in rows])[:20],
+        rows=[{**row, "cells": json.dumps(dict(row), ensure_ascii=False)} for row in rows],
+    )
 
 
 def sheet_csv(rows: Sequence[Mapping[str, str]]) -> str:

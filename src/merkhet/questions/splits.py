@@ -50,7 +50,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
         InputError: Two questions leak between splits.
     """
     with duckdb.connect() as connection:
-        connection.register("given", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
+        connection.register("questions", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
         connection.register("facts", facts.select(["fact_id", "subject", "predicate", "object"]))
         connection.execute(
             """
@@ -58,7 +58,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
             select question_id, split, unnest(
                 case when rule is null or rule = 'comparison' then facts else facts[:1] end
             ) as fact_id
-            from given where split is not null
+            from questions where split is not null
             """
         )
         _refuse_straddling(
@@ -74,13 +74,13 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
                     fact_id
                 from asked join facts using (fact_id) where object is not null
                 """,
-                "facts about the same two entities belong to one split, whichever way round",
+                "facts about the same two entities in either order belong to one split",
             )
         _refuse_straddling(
             connection,
             r"""
             select trim(regexp_replace(lower(prompt), '\s+', ' ', 'g')) as key, question_id, split, null as fact_id
-            from given where split is not null
+            from questions where split is not null
             """,
             "the same prompt belongs to one split",
         )
