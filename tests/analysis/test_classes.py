@@ -40,10 +40,10 @@ def test_what_counts_is_what_was_asked(wrong):
             expected = right(given, line, task, k=k)
             ids = given.counted_ids(line, task)
             assert ids == sorted(expected)
-            values = given.counted_values(line, ids, get_metric(f"p@{k}"))
+            values = given.values(line, ids, get_metric(f"p@{k}"))
             assert values.tolist() == [expected[name] for name in ids]
     assert given.counted_ids(line, "semantic") == [] and any(given.unusable[line])
-    assert given.counted_values(line, [], get_metric("p@1")).tolist() == []
+    assert given.values(line, [], get_metric("p@1")).tolist() == []
 
 
 def test_weights_make_a_mean_over_classes():
@@ -52,7 +52,7 @@ def test_weights_make_a_mean_over_classes():
     ids = [name for name in given.counted_ids(line, "syntactic") if given.questions_by_id[name].template != "ND"]
     kept = ids[:7] + [name for name in ids if given.questions_by_id[name].template == "C"]
     kept = list(dict.fromkeys(kept))
-    values = given.counted_values(line, kept, get_metric("p@1"))
+    values = given.values(line, kept, get_metric("p@1"))
     by_class = {}
     for name, value in zip(kept, values, strict=True):
         by_class.setdefault(given.questions_by_id[name].template, []).append(value)

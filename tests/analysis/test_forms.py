@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from talkers import Talker, capital, city, knows, shown
 
-from merkhet.analysis.answer_format import choice_bias, count_chosen_positions, forms
+from merkhet.analysis.answer_format import choice_bias, count_choices, forms
 from merkhet.analysis.types import AnalysisInput
 from merkhet.core.records import Answer, Question
 from merkhet.metrics.metrics import get_metric
@@ -75,7 +75,7 @@ def test_replies_that_are_no_answers_are_counted_and_choose_no_place() -> None:
     assert found is not None
     assert table(found, "Outcomes") == [("talker", "choose", 80, 0.5, 0.25, 0.25)]
     assert "talker gave no answer to 25.0% and declined 25.0% of 80 questions (choose)." in found.sentences
-    chosen, right = count_chosen_positions(given(answers), [one.as_row() for one in answers])
+    chosen, right = count_choices(given(answers), [one.as_row() for one in answers], "position")
     assert chosen.sum() == right.sum() == 40
 
 

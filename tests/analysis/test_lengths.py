@@ -30,7 +30,7 @@ def test_buckets_hold_what_is_as_long():
         ids = sorted(one for one, length in size.items() if low <= length <= high)
         assert count == len(ids) > 0
         for model, cell in zip(("bert", "roberta"), cells, strict=True):
-            values = given.counted_values(Line(model, "fill", "mask"), ids, get_metric("p@1"))
+            values = given.values(Line(model, "fill", "mask"), ids, get_metric("p@1"))
             assert cell.value == pytest.approx(values.mean()) and cell.n == len(ids)
     assert sum(row[1] for row in table.rows) == len(size)
     assert [row[0] for row in table.rows] == [

@@ -49,7 +49,7 @@ def test_differences_are_paired_and_averaged_over_classes():
         method, probe = ("word", "compare") if task == "semantic" else ("mask", "fill")
         lines = [Line(f"bert, {one}", probe, method) for one in (objective, "mlm")]
         ids = given.counted_ids(lines[0], task)
-        first, second = (given.counted_values(line, ids, get_metric(label.lower())) for line in lines)
+        first, second = (given.values(line, ids, get_metric(label.lower())) for line in lines)
         kinds = [given.questions_by_id[one].template for one in ids]
         means = [
             np.mean([a - b for a, b, own in zip(first, second, kinds, strict=True) if own == kind])

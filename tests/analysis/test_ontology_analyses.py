@@ -12,16 +12,16 @@ import pytest
 from ontology_runs import BASELINE, COMBINED, METHODS, PARROT, REASONER, RULES, TEMPLATES, make_ontology_run
 
 from merkhet.analysis.resampled_means import average_draws, estimate_from_draws, resampled_means
-from merkhet.analysis.types import Estimate, Line, metric_label
+from merkhet.analysis.types import Estimate, Line
+from merkhet.core.text import metric_label
 from merkhet.metrics.bootstrap import clustered_interval
-from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.score_table import score_answers
 from merkhet.suites.ontoprobe.analyses.premise_effects import PREMISE_STATES, SETTINGS, premises
 from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
 from merkhet.suites.ontoprobe.analyses.task_scores import METRICS, base_model, memorizing, soft_loss
 
 SOFT = (f"{REASONER}, soft", f"{REASONER}, soft (nll)")
-NAMES = {metric_label(metric): metric for metric in METRICS}
+NAMES = {metric_label(metric.name): metric for metric in METRICS}
 
 
 @pytest.fixture(scope="module")
@@ -458,4 +458,4 @@ def test_one_fact_has_no_interval():
 
 def test_metrics_are_called_as_in_papers():
     names = ("r@5", "mrr", "mrr_a", "f1", "accuracy")
-    assert [metric_label(get_metric(name)) for name in names] == ["R@5", "MRR", "MRR_a", "F1", "accuracy"]
+    assert [metric_label(name) for name in names] == ["R@5", "MRR", "MRR_a", "F1", "accuracy"]

@@ -9,8 +9,15 @@ from typing import Any
 
 import pytest
 
-from merkhet.analysis.comparison_text import AHEAD, ALIKE, MIXED, format_points, give_verdict, summarize_groups
-from merkhet.analysis.differences import detectable_difference, facts_needed, is_significant, orient_to, swap_models
+from merkhet.analysis.comparison_text import AHEAD, ALIKE, MIXED, give_verdict, summarize_groups
+from merkhet.analysis.differences import (
+    detectable_difference,
+    facts_needed,
+    format_points,
+    is_significant,
+    orient_to,
+    swap_models,
+)
 
 
 def one(task: str, model: str, other: str, difference: float, p: float, **more: Any) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def test_a_probe_that_finds_what_was_never_shown_fails(brief_models) -> None:
     assert rows[NEVER_SHOWN, TRAINED]["role"] == "specificity" and rows[NEVER_SHOWN, TRAINED]["passed"] is False
     assert rows[MEMORIZED, RANDOM]["passed"] is False
     assert card["verdict"].startswith(
-        "FAILED: cheating cannot be trusted on causal models. Specificity: it found 100.0%"
+        "FAILED: cheating cannot be trusted on causal models. Specificity: it finds 100.0%"
     )
     assert "in random weights, which have learned nothing" in card["verdict"]
 
@@ -122,13 +122,13 @@ def test_a_probe_that_leaks_one_answer_in_four_fails(models, tmp_path: Path) -> 
     (tmp_path / "leaking.py").write_text(code[0], encoding="utf-8")
     (card,) = calibrate("leaking.py:leak", kinds=["causal"], trainings=TRAININGS, home=tmp_path, models=models)
     rows = by_place(card)
-    assert card["passed"] is False and card["probe"] == "leak" and "Specificity: it found" in card["verdict"]
+    assert card["passed"] is False and card["probe"] == "leak" and "Specificity: it finds" in card["verdict"]
     assert rows[MEMORIZED, TRAINED]["passed"] is True and 0.2 < rows[NEVER_SHOWN, TRAINED]["value"] < 0.5
 
 
 def test_a_probe_that_guesses_fails_for_its_sensitivity_alone(brief_models) -> None:
     card, rows = calibrated(deaf, brief_models)
-    assert card["passed"] is False and "Sensitivity: it found" in card["verdict"]
+    assert card["passed"] is False and "Sensitivity: it finds" in card["verdict"]
     assert rows[MEMORIZED, TRAINED]["passed"] is False and rows[NEVER_SHOWN, TRAINED]["passed"] is True
 
 
@@ -191,7 +191,7 @@ def needing_a_network(model, questions, methods=()):
 def test_a_probe_that_cannot_ask_a_bag_of_words_is_judged_without_it(models) -> None:
     card, rows = calibrated(needing_a_network, models)
     assert card["passed"] and rows[MEMORIZED, BAG]["value"] is None and rows[NEVER_SHOWN, BAG]["passed"] is None
-    assert any("A bag of words cannot be asked" in sentence for sentence in card["sentences"])
+    assert any("This probe cannot ask a bag of words" in sentence for sentence in card["sentences"])
 
 
 @pytest.mark.train

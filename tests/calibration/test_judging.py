@@ -98,10 +98,10 @@ def test_an_honest_probe_passes_and_the_words_say_what_it_found() -> None:
 
 
 WRONG = (
-    ("memorized_trained", (0.5, 0.45, 0.55), "Sensitivity: it found 50.0% [45.0, 55.0] of what was memorized"),
+    ("memorized_trained", (0.5, 0.45, 0.55), "Sensitivity: it finds 50.0% [45.0, 55.0] of the memorized content"),
     ("memorized_trained", (0.97, 0.88, 1.0), "at the lower end of the interval too (these are too few facts to show"),
-    ("never_shown_trained", (0.4, 0.35, 0.45), "Specificity: it found 40.0% [35.0, 45.0] of what was never shown"),
-    ("never_shown_bag_of_words", (0.4, 0.35, 0.45), "in a bag of words, which was never shown it either"),
+    ("never_shown_trained", (0.4, 0.35, 0.45), "Specificity: it finds 40.0% [35.0, 45.0] of the content never shown"),
+    ("never_shown_bag_of_words", (0.4, 0.35, 0.45), "in a bag of words, which was not shown it either"),
     ("memorized_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
     ("never_shown_random_weights", (0.4, 0.35, 0.45), "in random weights, which have learned nothing"),
     ("never_shown_trained", (0.12, 0.05, 0.21), "too few facts to rule out a leak of 10 points"),
@@ -130,4 +130,4 @@ def test_a_control_that_cannot_be_asked_is_told_and_fails_nothing() -> None:
 
 def test_less_than_guessing_is_explained() -> None:
     told = " ".join(describe_findings(rows_with(never_shown_trained=(0.02, 0.01, 0.04)), TEXTS, 1.0, 1200))
-    assert "less of that than guessing would" in told and "1,200 questions could not be asked" in told
+    assert "is below chance (" in told and "1,200 questions could not be asked" in told

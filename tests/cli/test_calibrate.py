@@ -79,7 +79,7 @@ def test_a_probe_that_guesses_fails_with_exit_code_1(merkhet, tmp_path: Path, mo
     assert re.fullmatch(r"memorized +trained +\d+\.\d +\[.*\] at least 90% +FAILED *", memorized)
     assert any(re.match(r" +bag of words ", line) for line in lines)
     words = " ".join(done.stdout.split())
-    assert "FAILED: guess cannot be trusted on causal models. Sensitivity: it found" in words
+    assert "FAILED: guess cannot be trusted on causal models. Sensitivity: it finds" in words
     (card,) = json.loads((tmp_path / "cards" / "guess.json").read_text(encoding="utf-8"))
     assert card["passed"] is False and find_cards(["guessing.py:guess"], tmp_path) == [card]
 

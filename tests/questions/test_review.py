@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, QUESTIONS, make_table
-from merkhet.questions._review_page import render_sheet
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.review import (
     COLUMNS,
@@ -23,6 +22,7 @@ from merkhet.questions.review import (
     combine_verdicts,
     draw_sample,
     read_sheet,
+    render_sheet,
     sheet_csv,
     write_sheet,
 )

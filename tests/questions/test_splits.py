@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
+import duckdb
 import pyarrow as pa
 import pytest
 from all_cases import check_all
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, QUESTIONS, make_table
-from merkhet.questions.splits import assign_splits, check_splits, split_sql
+from merkhet.questions.splits import check_splits, split_sql
 
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
@@ -29,32 +30,41 @@ def by_hand(first, second, shares, seed):
     return list(shares)[-1]
 
 
+def assigned(first, second, shares, seed):
+    """The splits that the SQL assigns to pairs of names."""
+    table = pa.table({"row": range(len(first)), "first": pa.array(first, pa.string()), "second": second})
+    with duckdb.connect() as connection:
+        connection.register("pairs", table)
+        query = f"select {split_sql('first', 'second', shares, seed)} from pairs order by row"
+        return [split for (split,) in connection.sql(query).fetchall()]
+
+
 names = st.one_of(st.none(), st.text(alphabet="abC é中'", max_size=5))
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(names, names), min_size=1, max_size=20), st.integers(0, 3), st.randoms())
 def test_splits_are_those_of_the_definition_and_pairs_have_no_order(pairs, seed, shuffler):
-    def assigned(of):
+    def of_pairs(of):
         first, second = zip(*of, strict=True)
-        return assign_splits(pa.array(first, pa.string()), pa.array(second, pa.string()), SHARES, seed).to_pylist()
+        return assigned(first, pa.array(second, pa.string()), SHARES, seed)
 
-    found = assigned(pairs)
+    found = of_pairs(pairs)
     assert found == [by_hand(*pair, SHARES, seed) for pair in pairs]
-    assert found == assigned([(second, first) for first, second in pairs])
+    assert found == of_pairs([(second, first) for first, second in pairs])
     together = list(zip(pairs, found, strict=True))
     shuffler.shuffle(together)
-    assert assigned([pair for pair, _ in together]) == [split for _, split in together]
+    assert of_pairs([pair for pair, _ in together]) == [split for _, split in together]
 
 
 def test_shares_are_met():
     first = pa.array([f"entity {number}" for number in range(20_000)])
     second = pa.array([f"place {number % 7}" for number in range(20_000)])
-    found = assign_splits(first, second, SHARES, 0).to_pylist()
+    found = assigned(first, second, SHARES, 0)
     for name, share in SHARES.items():
         assert found.count(name) / len(found) == pytest.approx(share, abs=0.015)
-    assert found != assign_splits(first, second, SHARES, 1).to_pylist()
-    assert set(assign_splits(first, second, {"it's": 1.0}, 0).to_pylist()) == {"it's"}
+    assert found != assigned(first, second, SHARES, 1)
+    assert set(assigned(first, second, {"it's": 1.0}, 0)) == {"it's"}
 
 
 def test_wrong_shares_are_refused():

@@ -1,4 +1,4 @@
-"""Full-text index of a corpus that counts paragraphs with given phrases."""
+"""Full-text index of a corpus that counts paragraphs with certain phrases."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def _articles(file: Path) -> Iterator[tuple[str, Iterable[str]]]:
 
 
 def _parse_article(line: str, where: str) -> tuple[str, list[str]]:
-    article = parse_json(line, where, "Mend the row.")
+    article = parse_json(line, where, "Correct the row.")
     if not isinstance(article, dict) or not isinstance(article.get("text"), str):
         raise InputError(f"{where}: an article must be a JSON object with a string 'text'")
     return str(article.get("title") or ""), article["text"].splitlines()

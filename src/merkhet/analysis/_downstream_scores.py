@@ -94,14 +94,14 @@ def _entries(rows: Any, columns: Sequence[str], file: Path) -> Iterator[tuple[st
         if not any(cells):
             continue
         if len(cells) > len(columns):
-            raise InputError(f"{where}: {len(cells)} cells for {len(columns)} columns. Mend the row.")
+            raise InputError(f"{where}: {len(cells)} cells for {len(columns)} columns. Correct the row.")
         named = dict(zip(columns, [*cells, *[""] * len(columns)], strict=False))
         model = named.pop("model")
         if not model:
-            raise InputError(f"{where}: the model has no name. Mend the row.")
+            raise InputError(f"{where}: the model has no name. Correct the row.")
         if _is_long(columns):
             if not named["task"]:
-                raise InputError(f"{where}: the task has no name. Mend the row.")
+                raise InputError(f"{where}: the task has no name. Correct the row.")
             yield model, named["task"], named["score"], where
         else:
             yield from ((model, task, score, where) for task, score in named.items() if score)

@@ -33,7 +33,7 @@ Kind = tuple[str, bool]
 def names_in_prompts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
     """Extract the names in each question's prompt, as phrases of normalized words.
 
-    A word belongs to the template if it occurs in all prompts of the template, whatever the task. So do common prefixes
+    A word belongs to the template if it occurs in all prompts of the template, in any task. So do common prefixes
     and suffixes of the prompts of one form, and the words of the frames that a task puts around its sentences ("Is it
     true that …"). Runs of the remaining words are names. Choices in a prompt are removed first; they are the names only
     if there are no others. A template with a single fact cannot be compared: there, all but very common words count as

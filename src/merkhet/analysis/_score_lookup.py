@@ -52,6 +52,11 @@ class ScoreLookup:
         row = self.row(line, task, metric, column, value)
         return None if row is None else Estimate(row["value"], row["low"], row["high"], row["n"])
 
+    def model_cell(self, model: str, task: str, metric: Metric) -> Estimate | None:
+        """Find the score by which a model is compared; None if it is missing."""
+        line = self.first_line(model, task)
+        return None if line is None else self.cell(line, task, metric)
+
     def metrics(self, task: str) -> list[Metric]:
         """Choose the metrics of a task: P@1 and P@10 for cloze tasks, else the headline metric."""
         headline = [metric for name, metric in self.inputs.headline if name == task]
@@ -63,17 +68,12 @@ class ScoreLookup:
 
     def first_line(self, model: str, task: str) -> Line | None:
         """Find the line by which a model is compared on a task: the first with a score that is not a single layer."""
-        lines = (
-            line for line, row_task, *_ in self._rows if line.model == model and row_task == task and not is_layer(line)
+        scored_lines = (
+            line
+            for (line, row_task, _, column, _), row in self._rows.items()
+            if (line.model, row_task, column) == (model, task, "") and row["value"] is not None and not is_layer(line)
         )
-        return next((line for line in dict.fromkeys(lines) if self._has_score(line, task)), None)
-
-    def _has_score(self, line: Line, task: str) -> bool:
-        return any(
-            row["value"] is not None
-            for (row_line, row_task, _, column, _), row in self._rows.items()
-            if (row_line, row_task, column) == (line, task, "")
-        )
+        return next(scored_lines, None)
 
     def classes(self, task: str) -> list[str]:
         """List the classes that a task's score is averaged over, in the card's order; empty if there is only one."""

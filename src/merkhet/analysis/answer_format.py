@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
+from string import ascii_uppercase
 
 import numpy as np
 
@@ -23,12 +24,15 @@ from merkhet.analysis.types import (
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import percent, quote_name
 from merkhet.metrics.association import agreement_interval
-from merkhet.metrics.metrics import ACCURACY, EXACT, MetricNotApplicableError
+from merkhet.metrics.metrics import ACCURACY, EXACT
 from merkhet.metrics.ranks import FloatArray
 
 CHOOSE = "choose"
-_LETTERS = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_POSITIONS = tuple(str(number + 1) for number in range(len(_LETTERS)))
+_LETTER, _POSITION = "letter", "position"
+_CHOICE_NAMES = {
+    _LETTER: ascii_uppercase,
+    _POSITION: tuple(str(number + 1) for number in range(len(ascii_uppercase))),
+}
 _FEWEST_CHOICES = 20
 """The fewest choices for a sentence about bias."""
 _FORMS = {
@@ -38,6 +42,8 @@ _FORMS = {
     "write": "written in the slot",
     "judge": "judged",
 }
+Part = tuple[list[Table], list[Figure], list[str]]
+"""Tables, figures and sentences of a part of the analysis."""
 _EXPLANATION = (
     "The same questions, asked by several probes. Choices are shown in random order, so that the right one is at "
     "every position equally often: a model without position bias chooses each position as often as it is right. Bias "
@@ -56,63 +62,56 @@ def forms(inputs: AnalysisInput) -> Analysis | None:
     if not chat_lines:
         return None
     choosing = [line for line in chat_lines if line.probe == CHOOSE and inputs.usable[line]]
-    bias_tables, bias_figures = _bias(inputs, choosing)
-    agreement_tables, agreement_figure = _agreement_table(inputs)
-    tables = [_outcome_table(inputs, chat_lines), *bias_tables, *agreement_tables]
-    figures = [*bias_figures, *([agreement_figure] if agreement_figure is not None else [])]
-    sentences = (
-        *_describe_outcomes(inputs, chat_lines),
-        *_describe_bias(inputs, choosing),
-        *_describe_agreement(inputs),
-    )
-    return Analysis(
-        "forms", "Answer formats: bias and agreement", _EXPLANATION, tuple(tables), tuple(figures), sentences
-    )
+    parts = (_outcomes(inputs, chat_lines), _bias(inputs, choosing), _agreement(inputs))
+    tables = [table for part in parts for table in part[0]]
+    figures = [figure for part in parts for figure in part[1]]
+    sentences = [sentence for part in parts for sentence in part[2]]
+    title = "Answer formats: bias and agreement"
+    return Analysis("forms", title, _EXPLANATION, tuple(tables), tuple(figures), tuple(sentences))
 
 
-def _outcome_table(inputs: AnalysisInput, lines: Sequence[Line]) -> Table:
+def _outcomes(inputs: AnalysisInput, lines: Sequence[Line]) -> Part:
     rows: list[TableRow] = []
+    sentences = []
     for line in lines:
         outcomes = Counter(str(row["outcome"]) for row in inputs.usable[line].values())
         count = sum(outcomes.values())
-        shares = [outcomes[name] / count for name in ("answered", "no answer", "refused")]
-        rows.append((inputs.labels[line], line.probe, count, *shares))
+        shares = {name: outcomes[name] / count for name in ("answered", "no answer", "refused")}
+        rows.append((inputs.labels[line], line.probe, count, *shares.values()))
+        verbs = {"no answer": "gave no answer to", "refused": "declined"}
+        failures = [f"{verb} {percent(shares[name])}" for name, verb in verbs.items() if shares[name]]
+        if failures:
+            sentences.append(
+                f"{quote_name(inputs.labels[line])} {' and '.join(failures)} of {count:,} questions ({line.probe})."
+            )
     columns = make_columns("Model", "Probe", "questions:count", "answered:share", "no answer:share", "refused:share")
-    return Table("Outcomes of replies.", columns, tuple(rows))
+    return [Table("Outcomes of replies.", columns, tuple(rows))], [], sentences
 
 
-def count_chosen_positions(inputs: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
-    """Count how often each position was chosen, and how often the right choice was there, over all orders."""
-    pairs = [pair for row in answers for pair in zip(row["positions"], row["right_positions"], strict=True)]
-    return _count_choices(pairs, max((_choice_count(inputs, row) for row in answers), default=0))
-
-
-def count_chosen_letters(inputs: AnalysisInput, answers: Sequence[Row]) -> tuple[FloatArray, FloatArray]:
-    """Count how often each letter was chosen, and how often it was the right one, over all orders."""
-    pairs = [
-        (None if letter is None else _LETTERS.index(letter), _LETTERS.index(right))
-        for row in answers
-        for letter, right in zip(row["letters"], row["right_letters"], strict=True)
-    ]
-    return _count_choices(pairs, max((_choice_count(inputs, row) for row in answers), default=0))
-
-
-def _count_choices(pairs: Sequence[tuple[int | None, int]], width: int) -> tuple[FloatArray, FloatArray]:
+def count_choices(inputs: AnalysisInput, answers: Sequence[Row], kind: str) -> tuple[FloatArray, FloatArray]:
+    """Count over all orders how often each position (or letter) was chosen, and how often it was the right one."""
+    width = max((_choice_count(inputs, row) for row in answers), default=0)
     chosen, right = np.zeros(width), np.zeros(width)
-    for position, gold in pairs:
-        if position is not None:
-            chosen[position] += 1
-            right[gold] += 1
+    for row in answers:
+        for choice, gold in zip(row[f"{kind}s"], row[f"right_{kind}s"], strict=True):
+            if choice is not None:
+                chosen[_choice_index(choice)] += 1
+                right[_choice_index(gold)] += 1
     return chosen, right
 
 
-def letters_are_shuffled(answers: Sequence[Row]) -> bool:
-    """Return whether letters were shuffled independently of positions."""
-    return any(
-        _LETTERS.index(letter) != position
+def _choice_index(choice: int | str) -> int:
+    return ascii_uppercase.index(choice) if isinstance(choice, str) else choice
+
+
+def _shown_kinds(answers: Sequence[Row]) -> tuple[str, ...]:
+    """Name the kinds of choices to show: letters, and positions if letters were shuffled independently of these."""
+    shuffled = any(
+        ascii_uppercase.index(letter) != position
         for row in answers
         for letter, position in zip(row["right_letters"], row["right_positions"], strict=True)
     )
+    return (_LETTER, _POSITION) if shuffled else (_LETTER,)
 
 
 def _choice_count(inputs: AnalysisInput, row: Row) -> int:
@@ -131,75 +130,65 @@ def choice_bias(chosen: FloatArray, right: FloatArray) -> float:
     return float(np.abs(chosen / chosen.sum() - right / right.sum()).sum() / 2)
 
 
-def _bias(inputs: AnalysisInput, lines: Sequence[Line]) -> tuple[list[Table], list[Figure]]:
-    rows: list[TableRow] = []
+def _bias(inputs: AnalysisInput, lines: Sequence[Line]) -> Part:
+    rows, sentences = [], []
     points: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for line in lines:
-        for task, answers in _by_task(inputs, line).items():
-            chosen, right = count_chosen_positions(inputs, answers)
-            by_letter = count_chosen_letters(inputs, answers)
-            count, mixed = int(chosen.sum()), letters_are_shuffled(answers)
+        sentences += _describe_bias(inputs, line)
+        by_task: dict[str, list[Row]] = defaultdict(list)
+        for question_id, row in inputs.usable[line].items():
+            by_task[inputs.questions_by_id[question_id].task].append(row)
+        for task in (task for task in inputs.tasks if task in by_task):
+            answers, shown = by_task[task], _shown_kinds(by_task[task])
+            counts = {kind: count_choices(inputs, answers, kind) for kind in (_POSITION, _LETTER)}
+            count = int(counts[_POSITION][0].sum())
             if not count:
                 continue
-            repeated = [row for row in answers if len(row["positions"]) > 1]
             label = inputs.labels[line]
-            at_ends = (_accuracy_at_position(inputs, line, task, position) for position in (0, -1))
-            biases = (choice_bias(chosen, right), choice_bias(*by_letter) if mixed else None)
-            same_choice = _same_choice_share(inputs, repeated) if repeated else None
-            rows.append((label, task, count, *at_ends, *biases, same_choice))
-            profiles = [(f"{task}: chosen letters", "letter", by_letter, _LETTERS)]
-            if mixed:
-                profiles.append((f"{task}: chosen positions", "position", (chosen, right), _POSITIONS))
-            for caption, axis, (counts, expected), names in profiles:
-                if not points[caption, axis]:
-                    points[caption, axis] += _profile_points("the right choice", "", expected, names)
-                points[caption, axis] += _profile_points(label, line.model, counts, names)
+            at_ends = (_accuracy_at_position(inputs, answers, task, position) for position in (0, -1))
+            letter_bias = choice_bias(*counts[_LETTER]) if _POSITION in shown else None
+            same_choice = _same_choice_share(inputs, [row for row in answers if len(row["positions"]) > 1])
+            rows.append((label, task, count, *at_ends, choice_bias(*counts[_POSITION]), letter_bias, same_choice))
+            for kind in shown:
+                chosen, right = counts[kind]
+                profile = points[f"{task}: chosen {kind}s", kind]
+                profile += [] if profile else _profile_points("the right choice", "", right, kind)
+                profile += _profile_points(label, line.model, chosen, kind)
     if not rows:
-        return [], []
+        return [], [], sentences
     columns = make_columns(
         *("Model", "Task", "choices:count", "accuracy if first:share", "accuracy if last:share"),
         *("position bias:share", "letter bias:share", "same choice:share"),
     )
     figures = [
-        Figure("lines", caption, tuple(counts), axis, percent=True, y="share of choices")
-        for (caption, axis), counts in points.items()
+        Figure("lines", caption, tuple(profile), kind, percent=True, y="share of choices")
+        for (caption, kind), profile in points.items()
     ]
-    return [Table("Bias for positions and letters.", columns, tuple(rows))], figures
+    return [Table("Bias for positions and letters.", columns, tuple(rows))], figures, sentences
 
 
-def _profile_points(label: str, model: str, counts: FloatArray, names: Sequence[str]) -> list[Row]:
+def _profile_points(label: str, model: str, counts: FloatArray, kind: str) -> list[Row]:
     """Make the points of a line: the share of choices of each letter or position."""
     total = float(counts.sum())
     return [
         {"x": name, "line": label, "model": model, **vars(Estimate(count / total, n=int(total)))}
-        for name, count in zip(names, counts.tolist(), strict=False)
+        for name, count in zip(_CHOICE_NAMES[kind], counts.tolist(), strict=False)
     ]
 
 
-def _by_task(inputs: AnalysisInput, line: Line) -> dict[str, list[Row]]:
-    by_task: dict[str, list[Row]] = defaultdict(list)
-    for question_id, row in inputs.usable[line].items():
-        by_task[inputs.questions_by_id[question_id].task].append(row)
-    return {task: by_task[task] for task in inputs.tasks if task in by_task}
-
-
-def _accuracy_at_position(inputs: AnalysisInput, line: Line, task: str, position: int) -> Estimate:
+def _accuracy_at_position(inputs: AnalysisInput, answers: Sequence[Row], task: str, position: int) -> Estimate:
     """Compute the accuracy on orders that show the right choice at a position: the first (0) or the last (-1)."""
     values, ids = [], []
-    for question_id, row in inputs.usable[line].items():
-        if inputs.questions_by_id[question_id].task != task:
-            continue
+    for row in answers:
         for chosen, right in zip(row["positions"], row["right_positions"], strict=True):
             if right == (position if position >= 0 else _choice_count(inputs, row) - 1):
                 values.append(float(chosen == right))
-                ids.append(question_id)
-    if not values:
-        return Estimate(None)
-    return inputs.mean(np.array(values), ids, "forms", task, position)
+                ids.append(row["question_id"])
+    return inputs.mean(np.array(values), ids, "forms", task, position) if values else Estimate(None)
 
 
-def _same_choice_share(inputs: AnalysisInput, answers: Sequence[Row]) -> Estimate:
-    """Compute the share of questions in which all orders led to the same choice."""
+def _same_choice_share(inputs: AnalysisInput, answers: Sequence[Row]) -> Estimate | None:
+    """Compute the share of questions in which all orders led to the same choice; None without questions."""
     values = []
     for row in answers:
         # The orders are rotations of one order, so that a choice keeps its distance from the right one.
@@ -210,7 +199,25 @@ def _same_choice_share(inputs: AnalysisInput, answers: Sequence[Row]) -> Estimat
         }
         values.append(float(len(offsets) == 1 and None not in offsets))
     ids = [row["question_id"] for row in answers]
-    return inputs.mean(np.array(values), ids, "forms", "same choice")
+    return inputs.mean(np.array(values), ids, "forms", "same choice") if answers else None
+
+
+def _describe_bias(inputs: AnalysisInput, line: Line) -> list[str]:
+    sentences = []
+    answers = list(inputs.usable[line].values())
+    for kind in _shown_kinds(answers):
+        chosen, right = count_choices(inputs, answers, kind)
+        if chosen.sum() < _FEWEST_CHOICES:
+            continue
+        top = int(np.argmax(chosen - right))
+        share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
+        if share > 1.5 * expected and choice_bias(chosen, right) > 0.1:
+            name = f"{'the letter' if kind == _LETTER else kind} {_CHOICE_NAMES[kind][top]}"
+            sentences.append(
+                f"{quote_name(inputs.labels[line])} prefers {name}: {percent(share)} of its choices, but "
+                f"{percent(expected)} of the right ones."
+            )
+    return sentences
 
 
 def _lines_by_model(inputs: AnalysisInput) -> dict[str, dict[str, Line]]:
@@ -222,90 +229,38 @@ def _lines_by_model(inputs: AnalysisInput) -> dict[str, dict[str, Line]]:
     return {model: lines for model, lines in by_model.items() if len(lines) > 1 and model not in inputs.baselines}
 
 
-def _right_values(inputs: AnalysisInput, line: Line, ids: Sequence[str]) -> FloatArray:
-    """Score each answer: accuracy of ranked candidates, or exact match of written text."""
-    try:
-        return inputs.values(line, ids, ACCURACY)
-    except MetricNotApplicableError:
-        return inputs.values(line, ids, EXACT)
-
-
-def _pair_agreements(inputs: AnalysisInput) -> Mapping[tuple[str, str, str], tuple[Estimate, Estimate]]:
-    """Compute for each model and pair of probes how often both are right or both wrong, and kappa."""
-    agreements = {}
+def _agreement(inputs: AnalysisInput) -> Part:
+    """Compare for each model and pair of probes how often both are right or both wrong, with kappa."""
+    rows, points, sentences = [], [], []
     for model, lines in _lines_by_model(inputs).items():
-        for first_probe, second_probe in combinations([probe for probe in _FORMS if probe in lines], 2):
-            ids = sorted(inputs.usable[lines[first_probe]].keys() & inputs.usable[lines[second_probe]].keys())
+        for probes in combinations([probe for probe in _FORMS if probe in lines], 2):
+            pair = [lines[probe] for probe in probes]
+            ids = sorted(inputs.usable[pair[0]].keys() & inputs.usable[pair[1]].keys())
             if len({inputs.clusters[question_id] for question_id in ids}) < 2:
                 continue
-            first, second = (_right_values(inputs, lines[probe], ids) >= 0.5 for probe in (first_probe, second_probe))
-            same = inputs.mean((first == second).astype(np.float64), ids, "forms", first_probe, second_probe)
-            seed = derived_seed(inputs.seed, "forms", first_probe, second_probe)
-            kappa = agreement_interval(first, second, inputs.cluster_ids(ids), seed=seed)
-            agreements[model, first_probe, second_probe] = same, estimate(kappa, len(ids))
-    return agreements
-
-
-def _agreement_table(inputs: AnalysisInput) -> tuple[list[Table], Figure | None]:
-    agreements = _pair_agreements(inputs)
-    if not agreements:
-        return [], None
-    rows = tuple(
-        (model, f"{_FORMS[first_probe]} – {_FORMS[second_probe]}", same.n, same, kappa)
-        for (model, first_probe, second_probe), (same, kappa) in agreements.items()
-    )
-    columns = make_columns("Model", "Probes", "questions:count", "both right or both wrong:share", "kappa:correlation")
-    points = tuple(
-        {"x": f"{first_probe} – {second_probe}", "line": model, "model": model, **vars(kappa)}
-        for (model, first_probe, second_probe), (_, kappa) in agreements.items()
-    )
-    caption = "Agreement between probes (Cohen’s kappa)"
-    figure = Figure("lines", caption, points, "probes", percent=False, y="kappa", zero=False)
-    return [Table("Agreement between probes on the same questions.", columns, rows)], figure
-
-
-def _describe_outcomes(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str]:
-    sentences = []
-    for line in lines:
-        outcomes = Counter(str(row["outcome"]) for row in inputs.usable[line].values())
-        count = sum(outcomes.values())
-        verbs = {"no answer": "gave no answer to", "refused": "declined"}
-        failures = [f"{verb} {percent(outcomes[name] / count)}" for name, verb in verbs.items() if outcomes[name]]
-        if failures:
-            sentences.append(
-                f"{quote_name(inputs.labels[line])} {' and '.join(failures)} of {count:,} questions ({line.probe})."
-            )
-    return sentences
-
-
-def _describe_bias(inputs: AnalysisInput, lines: Sequence[Line]) -> list[str]:
-    sentences = []
-    for line in lines:
-        answers = list(inputs.usable[line].values())
-        profiles = [("the letter", count_chosen_letters(inputs, answers), _LETTERS)]
-        if letters_are_shuffled(answers):
-            profiles.append(("position", count_chosen_positions(inputs, answers), _POSITIONS))
-        for kind, (chosen, right), names in profiles:
-            if chosen.sum() < _FEWEST_CHOICES:
-                continue
-            top = int(np.argmax(chosen - right))
-            share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
-            if share > 1.5 * expected and choice_bias(chosen, right) > 0.1:
+            first, second = (inputs.right_probabilities(line, ids, (ACCURACY, EXACT)) >= 0.5 for line in pair)
+            same = inputs.mean((first == second).astype(np.float64), ids, "forms", *probes)
+            seed = derived_seed(inputs.seed, "forms", *probes)
+            kappa = estimate(agreement_interval(first, second, inputs.cluster_ids(ids), seed=seed), len(ids))
+            forms_of_pair = [_FORMS[probe] for probe in probes]
+            rows.append((model, " – ".join(forms_of_pair), same.n, same, kappa))
+            points.append({"x": " – ".join(probes), "line": model, "model": model, **vars(kappa)})
+            if kappa.value is not None and kappa.low is not None and kappa.high is not None:
                 sentences.append(
-                    f"{quote_name(inputs.labels[line])} prefers {kind} {names[top]}: {percent(share)} of its choices, "
-                    f"but {percent(expected)} of the right ones."
+                    f"Answers of {quote_name(model)} {' and '.join(forms_of_pair)} agree {_degree(kappa)} expected by "
+                    f"chance (kappa {kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}])."
                 )
-    return sentences
+    if not rows:
+        return [], [], []
+    columns = make_columns("Model", "Probes", "questions:count", "both right or both wrong:share", "kappa:correlation")
+    caption = "Agreement between probes (Cohen’s kappa)"
+    figure = Figure("lines", caption, tuple(points), "probes", percent=False, y="kappa", zero=False)
+    return [Table("Agreement between probes on the same questions.", columns, tuple(rows))], [figure], sentences
 
 
-def _describe_agreement(inputs: AnalysisInput) -> list[str]:
-    sentences = []
-    for (model, first_probe, second_probe), (_, kappa) in _pair_agreements(inputs).items():
-        if kappa.value is not None and kappa.low is not None and kappa.high is not None:
-            degree = "hardly more than" if kappa.low <= 0.1 else "more than" if kappa.value < 0.6 else "far more than"
-            degree = "less than" if kappa.high < 0 else degree
-            sentences.append(
-                f"Answers of {quote_name(model)} {_FORMS[first_probe]} and {_FORMS[second_probe]} agree {degree} "
-                f"expected by chance (kappa {kappa.value:.2f} [{kappa.low:.2f}, {kappa.high:.2f}])."
-            )
-    return sentences
+def _degree(kappa: Estimate) -> str:
+    if (kappa.high or 0.0) < 0:
+        return "less than"
+    if (kappa.low or 0.0) <= 0.1:
+        return "hardly more than"
+    return "more than" if (kappa.value or 0.0) < 0.6 else "far more than"

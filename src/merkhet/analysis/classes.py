@@ -6,19 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from merkhet.analysis._score_lookup import PRECISIONS, ScoreLookup, is_layer
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Line,
-    Table,
-    TableRow,
-    make_columns,
-    metric_label,
-)
-from merkhet.core.text import join_names, percent, quote_name
-from merkhet.metrics.metrics import Metric
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, label_lines, make_columns
+from merkhet.core.text import join_names, metric_label, percent, quote_name
 
 _AMONG = {
     "fill": "Answers ranked among the whole vocabulary",
@@ -42,21 +31,16 @@ def classes(inputs: AnalysisInput) -> Analysis | None:
     tables: list[Table] = []
     for probe in probes:
         among = _AMONG.get(probe, f"Answers by the probe {probe}")
-        probe_tables = [
-            _task_table(lookup, probe, among, clozes),
-            *(_class_table(lookup, probe, among, task) for task in clozes),
-        ]
-        tables += [table for table in probe_tables if table is not None]
-    tables += [table for table in [_sense_table(lookup)] if table is not None]
+        lines = [line for line in lookup.lines if line.probe == probe]
+        tables += filter(None, [_task_table(lookup, lines, among, clozes)])
+        tables += filter(None, [_class_table(lookup, lines, among, task) for task in clozes])
+    tables += filter(None, [_sense_table(lookup)])
     if not tables:
         return None
-    tables += [table for table in [_unusable_table(inputs)] if table is not None]
-    sentences = [
-        sentence
-        for model in dict.fromkeys(line.model for line in lookup.lines if line.model not in inputs.baselines)
-        for sentence in (*_describe_classes(lookup, model, clozes, probes), *_describe_chance(lookup, model))
-    ]
-    sentences = [*_explain_rankings(lookup), *sentences]
+    tables += filter(None, [_unusable_table(inputs)])
+    sentences = _explain_rankings(lookup)
+    for model in dict.fromkeys(line.model for line in lookup.lines if line.model not in inputs.baselines):
+        sentences += [*_describe_classes(lookup, model, clozes, probes), *_describe_chance(lookup, model)]
     explanation = _EXPLANATION + _explain_unusable(inputs)
     return Analysis("classes", "Knowledge by class", explanation, tuple(tables), sentences=tuple(sentences))
 
@@ -81,80 +65,62 @@ def _explain_unusable(inputs: AnalysisInput) -> str:
     return f" Questions that could not be asked {how}; the last table counts them."
 
 
-def _task_table(lookup: ScoreLookup, probe: str, among: str, tasks: Sequence[str]) -> Table | None:
+def _task_table(lookup: ScoreLookup, lines: Sequence[Line], among: str, tasks: Sequence[str]) -> Table | None:
     """Tabulate lines and metrics by task."""
-    lines = [line for line in lookup.lines if line.probe == probe]
+    labels = label_lines(lines)
     metrics = list(dict.fromkeys(metric for task in tasks for metric in lookup.metrics(task)))
     used = [task for task in tasks if any(lookup.cell(line, task, metric) for line in lines for metric in metrics)]
-    rows: list[TableRow] = []
+    rows = []
     for line in lines:
         for metric in metrics:
             cells = [lookup.cell(line, task, metric) for task in used]
             if any(cell is not None for cell in cells):
-                rows.append((_label(lookup, line), metric_label(metric), *cells))
+                rows.append((labels[line], metric_label(metric.name), *cells))
     columns = (Column("Model"), Column("Metric"), *(Column(task, "share") for task in used))
     return Table(f"{among}.", columns, tuple(rows)) if rows else None
 
 
-def _class_table(lookup: ScoreLookup, probe: str, among: str, task: str) -> Table | None:
+def _class_table(lookup: ScoreLookup, lines: Sequence[Line], among: str, task: str) -> Table | None:
     """Tabulate classes and lines by metric, grouped by class."""
-    metrics = lookup.metrics(task)
-    rows: list[TableRow] = []
+    labels, metrics = label_lines(lines), lookup.metrics(task)
+    rows = []
     for name in lookup.classes(task):
-        for line in (line for line in lookup.lines if line.probe == probe):
+        for line in lines:
             cells = [lookup.cell(line, task, metric, lookup.class_column, name) for metric in metrics]
-            if any(cell is not None for cell in cells):
-                size = next(cell.n for cell in cells if cell is not None)
-                rows.append((_class_name(lookup, name), _label(lookup, line), *cells, size))
-    shares = (Column(metric_label(metric), "share") for metric in metrics)
+            sizes = [cell.n for cell in cells if cell is not None]
+            if sizes:
+                rows.append((_class_name(lookup, name), labels[line], *cells, sizes[0]))
+    shares = (Column(metric_label(metric.name), "share") for metric in metrics)
     columns = (*make_columns("Class", "Model"), *shares, Column("questions", "count"))
     return Table(f"{among}: the classes of {task}.", columns, tuple(rows)) if rows else None
 
 
-def _label(lookup: ScoreLookup, line: Line) -> str:
-    """Label a line by its model, with the method if the model was asked by several of the probe."""
-    siblings = [
-        sibling
-        for sibling in lookup.lines
-        if (sibling.model, sibling.probe) == (line.model, line.probe) and not is_layer(sibling)
-    ]
-    return f"{line.model} ({line.method})" if len(siblings) > 1 else line.model
-
-
 def _sense_table(lookup: ScoreLookup) -> Table | None:
-    rows: list[TableRow] = []
-    for task in lookup.tasks:
-        if task in lookup.sense_tasks:
-            for metric in lookup.metrics(task):
-                for line in lookup.lines:
-                    row = None if is_layer(line) else lookup.row(line, task, metric)
-                    if row is not None:
-                        rows.append((line.model, line.method, lookup.cell(line, task, metric), row["chance"]))
-    if not rows:
-        return None
+    rows = [
+        (line.model, line.method, lookup.cell(line, task, metric), row["chance"])
+        for task in lookup.tasks
+        if task in lookup.sense_tasks
+        for metric in lookup.metrics(task)
+        for line in lookup.lines
+        if not is_layer(line) and (row := lookup.row(line, task, metric)) is not None
+    ]
     columns = make_columns("Model", "States of", "accuracy:share", "chance:share")
-    return Table("Word senses: choice of the usage with the same sense.", columns, tuple(rows))
+    caption = "Word senses: choice of the usage with the same sense."
+    return Table(caption, columns, tuple(rows)) if rows else None
 
 
 def _unusable_table(inputs: AnalysisInput) -> Table | None:
-    rows: list[TableRow] = []
+    rows = []
     for line, reasons in inputs.unusable.items():
         if is_layer(line):
             continue
-        asked_counts = Counter(
-            inputs.questions_by_id[question_id].task for question_id in (*inputs.usable[line], *reasons)
-        )
+        asked = Counter(inputs.questions_by_id[question_id].task for question_id in (*inputs.usable[line], *reasons))
         for task in inputs.tasks:
-            unusable_ids = sorted(
-                question_id for question_id in reasons if inputs.questions_by_id[question_id].task == task
-            )
-            if unusable_ids:
-                counts = (len(unusable_ids), asked_counts[task])
-                rows.append((line.model, line.probe, line.method, task, *counts, reasons[unusable_ids[0]]))
-    if not rows:
-        return None
+            ids = sorted(name for name in reasons if inputs.questions_by_id[name].task == task)
+            if ids:
+                rows.append((line.model, line.probe, line.method, task, len(ids), asked[task], reasons[ids[0]]))
     columns = make_columns("Model", "Probe", "Method", "Task", "unusable:count", "of:count", "such as")
-    return Table("Questions that could not be asked.", columns, tuple(rows), aside=True)
+    return Table("Questions that could not be asked.", columns, tuple(rows), aside=True) if rows else None
 
 
 def _describe_classes(lookup: ScoreLookup, model: str, tasks: Sequence[str], probes: Sequence[str]) -> list[str]:
@@ -163,24 +129,26 @@ def _describe_classes(lookup: ScoreLookup, model: str, tasks: Sequence[str], pro
     for task in tasks:
         metric = lookup.metrics(task)[0]
         for probe in probes:
-            line = next(
-                (candidate for candidate in lookup.lines if (candidate.model, candidate.probe) == (model, probe)), None
-            )
-            names = lookup.classes(task) if line else ()
-            cells = {name: lookup.cell(line, task, metric, lookup.class_column, name) for name in names} if line else {}
-            known = {name: cell for name, cell in cells.items() if cell is not None and cell.value is not None}
+            line = next((line for line in lookup.lines if (line.model, line.probe) == (model, probe)), None)
+            known = {
+                name: cell
+                for name in lookup.classes(task)
+                if line
+                and (cell := lookup.cell(line, task, metric, lookup.class_column, name)) is not None
+                and cell.value is not None
+            }
             if len(known) > 1:
-                sentences.append(_describe_extremes(lookup, quote_name(model), task, metric, probe, known))
+                among = {"fill": " among the whole vocabulary", "rank": " among the answers of the class"}.get(
+                    probe, ""
+                )
+                where = f"{metric_label(metric.name)}{among}"
+                sentences.append(_describe_extremes(lookup, quote_name(model), task, where, known))
                 break
     return sentences
 
 
-def _describe_extremes(
-    lookup: ScoreLookup, model: str, task: str, metric: Metric, probe: str, known: dict[str, Estimate]
-) -> str:
+def _describe_extremes(lookup: ScoreLookup, model: str, task: str, where: str, known: dict[str, Estimate]) -> str:
     best, worst = (choose(known, key=lambda name: known[name].value or 0.0) for choose in (max, min))
-    among = " among the whole vocabulary" if probe == "fill" else " among the answers of the class"
-    where = f"{metric_label(metric)}{among if probe in _AMONG else ''}"
     high, low = known[best], known[worst]
     if high.value == low.value:
         return f"{model} knows all classes of {task} alike ({percent(high.value or 0.0)}, {where})."
@@ -200,9 +168,9 @@ def _class_name(lookup: ScoreLookup, value: str) -> str:
 
 def _describe_chance(lookup: ScoreLookup, model: str) -> list[str]:
     sentences = []
-    for task in lookup.tasks:
-        line = lookup.first_line(model, task) if task in lookup.sense_tasks else None
-        for metric in lookup.metrics(task) if line else ():
+    for task in (task for task in lookup.tasks if task in lookup.sense_tasks):
+        line = lookup.first_line(model, task)
+        for metric in lookup.metrics(task):
             row = lookup.row(line, task, metric) if line else None
             if row is None or row["chance"] is None or row["low"] is None:
                 continue

@@ -1,4 +1,4 @@
-"""All sentences about comparisons of models: verdicts, orders, power and warnings."""
+"""Comparisons of models in words: pairs, verdicts, orders, power and warnings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from merkhet.analysis.differences import (
     count_facts,
     detectable_difference,
     facts_needed,
+    format_difference,
+    format_p,
+    format_range,
+    format_size,
     is_equal,
     is_significant,
     orient_to,
     swap_models,
 )
-from merkhet.analysis.types import name_label
-from merkhet.core.text import finite_or_none, join_names, join_some, quote_name
+from merkhet.core.text import finite_or_none, join_names, join_some, metric_label, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.metrics import get_metric, is_metric
 
@@ -27,11 +30,11 @@ AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
 WEAK = 0.1
 """A comparison without a significant difference is weak if it would miss even a difference of this size."""
 FEW_FACTS = 30
+_MOST_COMPARED = 8
 _MOST_NAMED = 6
 _MOST_PAIRS = 10
 _FEW_PAIRS = 3
 _MOST_TALLIED = 12
-_MOST_COMPARED = 8
 _SIGNS = "> significantly ahead, ≈ no significant difference"
 _NO_ORDER = "no consistent order"
 
@@ -126,64 +129,6 @@ def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
     return sentences
 
 
-def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """Word which models are ahead; of many pairs, the most significant, and the number without a difference.
-
-    Where two models do not differ significantly, name the smallest difference that the questions could detect, once
-    per pair and task.
-    """
-    rows = [{**asdict(comparison), "share": _is_share(comparison.metric)} for comparison in comparisons]
-    single = len(rows) == 1
-    alike = [row for row in rows if not is_significant(row)]
-    if len(rows) <= _MOST_COMPARED:
-        first = {(row["task"], row["model"], row["other"]): row for row in reversed(alike)}
-        return [
-            _describe_comparison(row, _describe_detectable([row], single) if row in first.values() else "")
-            for row in rows
-        ]
-    significant = sorted(filter(is_significant, rows), key=lambda row: (row["p"], -row["difference"]))
-    remaining = len(significant) - _MOST_COMPARED
-    sentences = [_describe_comparison(row) for row in significant[:_MOST_COMPARED]]
-    if remaining > 0:
-        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
-    if alike:
-        detectable = _describe_detectable(alike, single)
-        sentences.append(
-            f"In {len(alike)} of {len(rows)} comparisons two models do not differ significantly{detectable}."
-        )
-    return sentences
-
-
-def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
-    model, other, p = quote_name(row["model"]), quote_name(row["other"]), f"p {format_p(row['p'])}"
-    gap = f"{100 * row['difference']:.1f} points" if row["share"] else f"{row['difference']:.2f} in {row['metric']}"
-    if is_significant(row):
-        return f"{model} is ahead of {other} on {row['task']} by {gap} (paired, {p})."
-    return f"On {row['task']}, {model} and {other} do not differ significantly ({gap}, paired, {p}){detectable}."
-
-
-def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
-    """Word the difference that these comparisons could detect, as the end of a sentence; empty if unknown."""
-    shares = [row for row in rows if row["share"]]
-    sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
-    if not sizes:
-        facts = min((row["facts"] for row in shares if row["facts"] is not None), default=None)
-        return "" if facts is None or len(rows) > 1 else f"; {facts} facts are too few to detect a difference"
-    test = (
-        "the test has"
-        if single
-        else "without correction the test has"
-        if len(rows) == 1
-        else "without correction the tests have"
-    )
-    plural = "a difference" if len(sizes) == 1 else "differences"
-    return f"; {test} 80% power to detect {plural} of {_format_range(sizes)} points"
-
-
-def _is_share(metric: str) -> bool:
-    return get_metric(metric).share if is_metric(metric) else True
-
-
 def _judge_pair(comparisons: Sequence[ComparisonRow], names: TaskNames, verb: str) -> PairVerdict:
     """Judge one pair, with the model that is ahead more often first."""
     rows = [orient_to(row, comparisons[0]["model"]) for row in comparisons]
@@ -238,10 +183,10 @@ def _summarize_against(pairs: Sequence[PairVerdict], reference: str) -> str:
     parts: dict[str, list[str]] = {"ahead": [], "behind": [], "mixed": [], "no significant difference": []}
     for pair in pairs:
         first = pair.model != reference
-        position = {MIXED: "mixed", ALIKE: "no significant difference"}.get(
-            pair.relation, "ahead" if first else "behind"
+        side = "ahead" if first else "behind"
+        parts[{MIXED: "mixed", ALIKE: "no significant difference"}.get(pair.relation, side)].append(
+            quote_name(pair.model if first else pair.other)
         )
-        parts[position].append(quote_name(pair.model if first else pair.other))
     clauses = [f"{position}: {join_names(models)}" for position, models in parts.items() if models]
     return f"Compared with {quote_name(reference)}, {'; '.join(clauses)}."
 
@@ -261,19 +206,17 @@ def _rank_models(models: Sequence[str], relations: Relations) -> str:
 
 
 def _list_pairs(ranked: Sequence[str], relations: Relations) -> str:
-    pairs_by_relation: dict[str, list[str]] = {AHEAD: [], ALIKE: [], MIXED: [], NEVER: []}
     pairs = list(combinations(ranked, 2))
     if len(pairs) > _MOST_PAIRS:
         return _count_wins(ranked, relations)
+    by_relation: dict[str, list[str]] = {AHEAD: [], ALIKE: [], MIXED: [], NEVER: []}
     for first, second in pairs:
         relation, better = relations.get(frozenset((first, second)), (NEVER, ""))
         names = (second, first) if relation == AHEAD and better != first else (first, second)
         sign = {AHEAD: " > ", ALIKE: " ≈ "}.get(relation, " and ")
-        pairs_by_relation[relation].append(sign.join(map(quote_name, names)))
-    prefixes = {MIXED: "mixed: ", NEVER: "not compared: "}
-    return "; ".join(
-        f"{prefixes.get(relation, '')}{'; '.join(texts)}" for relation, texts in pairs_by_relation.items() if texts
-    )
+        by_relation[relation].append(sign.join(map(quote_name, names)))
+    prefixes = {AHEAD: "", ALIKE: "", MIXED: "mixed: ", NEVER: "not compared: "}
+    return "; ".join(prefixes[relation] + "; ".join(texts) for relation, texts in by_relation.items() if texts)
 
 
 def _count_wins(ranked: Sequence[str], relations: Relations) -> str:
@@ -308,7 +251,7 @@ def _rank_by_task(models: Sequence[str], comparisons: Sequence[ComparisonRow], n
 
 
 def _is_weak(row: ComparisonRow) -> bool:
-    """Return whether a comparison found no difference and had little power to find one."""
+    """Return whether a comparison shows no difference and has little power to detect one."""
     if not row.get("share", True) or is_significant(row) or is_equal(row):
         return False
     return (detectable_difference(row) or 0.0) > WEAK
@@ -318,8 +261,8 @@ def _warn_of_weakness(comparisons: Sequence[ComparisonRow], names: TaskNames, pa
     weak = [row for row in comparisons if _is_weak(row)]
     if not weak:
         return []
-    sizes = _format_range([format_size(size) for size in sorted(detectable_difference(row) or 1.0 for row in weak)])
-    facts = _format_range([f"{count:,}" for count in sorted(map(count_facts, weak))])
+    sizes = format_range([format_size(size) for size in sorted(detectable_difference(row) or 1.0 for row in weak)])
+    facts = format_range([f"{count:,}" for count in sorted(map(count_facts, weak))])
     sentence = (
         f"Comparisons without a significant difference have little power: with {facts} facts, true differences below "
         f"{sizes} points are often missed."
@@ -353,7 +296,7 @@ def _warn_of_few_facts(comparisons: Sequence[ComparisonRow], names: TaskNames) -
     few = [row for row in comparisons if is_significant(row) and count_facts(row) < FEW_FACTS]
     if not few:
         return []
-    facts = _format_range([str(count) for count in sorted(map(count_facts, few))])
+    facts = format_range([str(count) for count in sorted(map(count_facts, few))])
     verb = "difference on {} rests" if len(few) == 1 else "differences on {} rest"
     subject = verb.format(_join_tasks(few, names))
     return [f"The significant {subject} on {facts} facts: ask about more facts before you rely on it."]
@@ -363,36 +306,9 @@ def task_names(comparisons: Iterable[ComparisonRow]) -> dict[tuple[str, str], st
     """Name each pair of task and metric: by the task, with the metric if the task has several."""
     keys = dict.fromkeys((row["task"], row["metric"]) for row in comparisons)
     tasks = [task for task, _ in keys]
-    return {(task, metric): task if tasks.count(task) == 1 else f"{task} {name_label(metric)}" for task, metric in keys}
-
-
-def format_difference(row: ComparisonRow) -> str:
-    """Format ``+14.2 points [9.1, 19.4], p < 0.001``; in units of the metric if it is not a share."""
-    name = "q" if row.get("group_column") and row.get("q") is not None else "p"
-    return f"{format_points(row)}, {name} {format_p(row[name])}"
-
-
-def format_points(row: ComparisonRow) -> str:
-    """Format ``+14.2 points [9.1, 19.4]``."""
-    ends = [end for name in ("low", "high") if (end := finite_or_none(row.get(name))) is not None]
-    if row.get("share", True):
-        formatted_ends = [_decimal(100 * end) for end in ends]
-        text = f"{_decimal(100 * row['difference'], '+')} points"
-    else:
-        formatted_ends = [f"{end:.3g}" for end in ends]
-        text = f"{row['difference']:+.3g} in {name_label(row['metric'])}"
-        text += "" if row.get("higher_is_better", True) else ", where less is better,"
-    return f"{text} [{', '.join(formatted_ends)}]" if len(ends) == 2 else text
-
-
-def format_size(share: float) -> str:
-    """Format a size in points with two significant digits."""
-    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
-
-
-def format_p(value: float) -> str:
-    """Format ``< 0.001`` or ``= 0.043``."""
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+    return {
+        (task, metric): task if tasks.count(task) == 1 else f"{task} {metric_label(metric)}" for task, metric in keys
+    }
 
 
 def _task(row: ComparisonRow, names: TaskNames) -> str:
@@ -408,17 +324,59 @@ def _join_differences(rows: Sequence[ComparisonRow], names: TaskNames) -> str:
     return join_some([f"{_task(row, names)} ({format_difference(row)})" for row in ordered], _MOST_NAMED)
 
 
-def _format_range(sizes: Sequence[str]) -> str:
-    return sizes[0] if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
-
-
 def _round_up(number: int) -> int:
     """Round up to two significant digits; the estimate has no more."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
 
 
-def _decimal(value: float, sign: str = "") -> str:
-    """Format with one decimal, without a sign before zero."""
-    rounded = round(value, 1) + 0.0
-    return f"{rounded:{sign if rounded else ''}.1f}"
+def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
+    """Word which models are ahead; of many pairs, the most significant, and the number without a difference.
+
+    Where two models do not differ significantly, name the smallest difference that the questions could detect, once
+    per pair and task.
+    """
+    rows = [{**asdict(comparison), "share": _is_share(comparison.metric)} for comparison in comparisons]
+    single = len(rows) == 1
+    alike = [row for row in rows if not is_significant(row)]
+    if len(rows) <= _MOST_COMPARED:
+        first = {(row["task"], row["model"], row["other"]): row for row in reversed(alike)}
+        return [
+            _describe_comparison(row, _describe_detectable([row], single) if row in first.values() else "")
+            for row in rows
+        ]
+    significant = sorted(filter(is_significant, rows), key=lambda row: (row["p"], -row["difference"]))
+    remaining = len(significant) - _MOST_COMPARED
+    sentences = [_describe_comparison(row) for row in significant[:_MOST_COMPARED]]
+    if remaining > 0:
+        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
+    if alike:
+        detectable = _describe_detectable(alike, single)
+        sentences.append(
+            f"In {len(alike)} of {len(rows)} comparisons two models do not differ significantly{detectable}."
+        )
+    return sentences
+
+
+def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
+    model, other, p = quote_name(row["model"]), quote_name(row["other"]), f"p {format_p(row['p'])}"
+    gap = f"{100 * row['difference']:.1f} points" if row["share"] else f"{row['difference']:.2f} in {row['metric']}"
+    if is_significant(row):
+        return f"{model} is ahead of {other} on {row['task']} by {gap} (paired, {p})."
+    return f"On {row['task']}, {model} and {other} do not differ significantly ({gap}, paired, {p}){detectable}."
+
+
+def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
+    """Word the difference that these comparisons could detect, as the end of a sentence; empty if unknown."""
+    shares = [row for row in rows if row["share"]]
+    sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
+    if not sizes:
+        facts = min((row["facts"] for row in shares if row["facts"] is not None), default=None)
+        return "" if facts is None or len(rows) > 1 else f"; {facts} facts are too few to detect a difference"
+    tests = f"{'' if single else 'without correction '}{'the test has' if len(rows) == 1 else 'the tests have'}"
+    plural = "a difference" if len(sizes) == 1 else "differences"
+    return f"; {tests} 80% power to detect {plural} of {format_range(sizes)} points"
+
+
+def _is_share(metric: str) -> bool:
+    return get_metric(metric).share if is_metric(metric) else True

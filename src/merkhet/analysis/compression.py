@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.consistency import answered_sets, question_sets
+from merkhet.analysis.consistency import answered_sets, probability_of_all, question_sets, right_by_set
 from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Table, estimate, make_columns
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.ids import derived_seed
@@ -107,28 +107,16 @@ def _compare(
     metric = large_metric if large_metric.share and large_metric.name == small_metric.name else F1
     first, second = (inputs.values(line, shared, metric) for line in (large, small))
     seed = derived_seed(inputs.seed, "compression", task, metric.name)
-    ahead = paired_difference(first, second, clusters, seed=seed)
-    comparison = Comparison(
-        task, metric.name, large.model, small.model, ahead.difference, ahead.low, ahead.high, ahead.p, len(shared)
-    )
+    lead = paired_difference(first, second, clusters, seed=seed)
+    comparison = Comparison(task, metric.name, large.model, small.model, **vars(lead), n=len(shared))
     share = estimate(ratio_interval(second, first, clusters, seed=seed), len(shared))
     return comparison, float(first.mean()), float(second.mean()), share, _sets_kept(inputs, large, small, task, seed)
 
 
 def _sets_kept(inputs: AnalysisInput, large: Line, small: Line, task: str, seed: int) -> Estimate:
-    shared_sets = [
-        [question_id for question_id in group if question_id in inputs.usable[small]]
-        for group in answered_sets(inputs, large, question_sets(inputs)[task])
-    ]
-    question_groups = [group for group in shared_sets if len(group) > 1]
-    if not question_groups:
+    groups = answered_sets(inputs, small, answered_sets(inputs, large, question_sets(inputs)[task]))
+    if not groups:
         return Estimate(None, n=0)
-    ids = [question_id for group in question_groups for question_id in group]
-    all_right = []
-    for line in (large, small):
-        right = dict(zip(ids, inputs.right_probabilities(line, ids).tolist(), strict=True))
-        all_right.append(
-            np.array([np.prod([right[question_id] for question_id in group]) for group in question_groups])
-        )
-    interval = ratio_interval(all_right[0] * all_right[1], all_right[0], np.arange(len(question_groups)), seed=seed)
-    return estimate(interval, int(np.count_nonzero(all_right[0])))
+    first, second = (probability_of_all(right_by_set(inputs, line, groups)) for line in (large, small))
+    interval = ratio_interval(first * second, first, np.arange(len(groups)), seed=seed)
+    return estimate(interval, int(np.count_nonzero(first)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Tabl
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import percent
 from merkhet.metrics.bootstrap import clustered_interval
+from merkhet.metrics.ranks import FloatArray
 
 ALL_TASKS = "all tasks"
 
@@ -69,42 +71,44 @@ def answered_sets(inputs: AnalysisInput, line: Line, groups: Sequence[Sequence[s
     return [group for group in answered if len(group) > 1]
 
 
+def right_by_set(inputs: AnalysisInput, line: Line, groups: Sequence[Sequence[str]]) -> list[list[float]]:
+    """Compute the probability that each answer of each Q-set is right."""
+    ids = [question_id for group in groups for question_id in group]
+    right = iter(inputs.right_probabilities(line, ids).tolist())
+    return [[next(right) for _ in group] for group in groups]
+
+
+def probability_of_all(groups: Sequence[Sequence[float]]) -> FloatArray:
+    """Multiply the probabilities of each group."""
+    return np.array([np.prod(probabilities) for probabilities in groups])
+
+
 def _row(inputs: AnalysisInput, line: Line, task: str, groups: Sequence[Sequence[str]]) -> TableRow | None:
     question_groups = answered_sets(inputs, line, groups)
     if not question_groups:
         return None
-    ids = [name for group in question_groups for name in group]
-    right = dict(zip(ids, inputs.right_probabilities(line, ids).tolist(), strict=True))
-    accuracy = _task_accuracy(inputs, right)
-    all_right = np.array([np.prod([right[name] for name in group]) for group in question_groups])
-    none_right = np.array([np.prod([1.0 - right[name] for name in group]) for group in question_groups])
-    expected = [[accuracy[inputs.questions_by_id[name].task] for name in group] for group in question_groups]
-    set_ids = np.arange(len(question_groups))
-    shares = []
-    for name, values in (
-        ("all", all_right),
-        ("partly", np.clip(1.0 - all_right - none_right, 0.0, 1.0)),
-        ("none", none_right),
-    ):
-        seed = derived_seed(inputs.seed, "consistency", task, name)
-        shares.append(estimate(clustered_interval(values, set_ids, seed=seed), len(question_groups)))
-    return (
-        inputs.labels[line],
-        task,
-        len(question_groups),
-        float(np.mean(list(right.values()))),
-        shares[0],
-        float(np.mean([np.prod(probabilities) for probabilities in expected])),
-        *shares[1:],
-        float(np.mean([np.prod([1.0 - probability for probability in probabilities]) for probabilities in expected])),
-    )
-
-
-def _task_accuracy(inputs: AnalysisInput, right: dict[str, float]) -> dict[str, float]:
+    right = right_by_set(inputs, line, question_groups)
+    tasks = [[inputs.questions_by_id[question_id].task for question_id in group] for group in question_groups]
     by_task: dict[str, list[float]] = defaultdict(list)
-    for question_id, value in right.items():
-        by_task[inputs.questions_by_id[question_id].task].append(value)
-    return {task: float(np.mean(values)) for task, values in by_task.items()}
+    for task_name, value in zip(chain(*tasks), chain(*right), strict=True):
+        by_task[task_name].append(value)
+    accuracy = {task_name: float(np.mean(values)) for task_name, values in by_task.items()}
+    expected = [[accuracy[task_name] for task_name in group] for group in tasks]
+    all_right, none_right = probability_of_all(right), probability_of_all(_complements(right))
+    partly_right = np.clip(1.0 - all_right - none_right, 0.0, 1.0)
+    shares = []
+    for name, values in (("all", all_right), ("partly", partly_right), ("none", none_right)):
+        seed = derived_seed(inputs.seed, "consistency", task, name)
+        shares.append(estimate(clustered_interval(values, np.arange(len(values)), seed=seed), len(values)))
+    head = (inputs.labels[line], task, len(question_groups), float(np.mean(list(chain(*right)))))
+    expected_all, expected_none = (
+        float(np.mean(probability_of_all(groups))) for groups in (expected, _complements(expected))
+    )
+    return (*head, shares[0], expected_all, *shares[1:], expected_none)
+
+
+def _complements(groups: Sequence[Sequence[float]]) -> list[list[float]]:
+    return [[1.0 - probability for probability in group] for group in groups]
 
 
 def _sentence(row: TableRow) -> str:

@@ -4,33 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
-
-import numpy as np
 
 from merkhet.analysis._corpus_index import CorpusIndex
 from merkhet.analysis._prompt_names import names_in_prompts, plain_name
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Figure,
-    Line,
-    Row,
-    Table,
-    TableRow,
-    estimate,
-    make_columns,
-    metric_label,
-)
-from merkhet.core.ids import derived_seed
-from merkhet.metrics.association import rank_correlation
+from merkhet.analysis.line_charts import chart_buckets
+from merkhet.analysis.types import Analysis, AnalysisInput, Row, Table, make_columns
 
 _STARTS = (0, 1, 3, 10, 30, 100, 300, 1000)
 BUCKETS = ("0", *(f"{start:,}–{end - 1:,}" for start, end in pairwise(_STARTS[1:])), f"{_STARTS[-1]:,}+")
+_FEWEST = 3
+"""The fewest questions of a rank correlation."""
 _VERDICTS = frozenset({"yes", "no", "true", "false"})
 _EXPLANATION = (
     "The co-occurrence of a question is the number of the corpus's paragraphs that hold all names of its prompt and "
@@ -48,14 +33,26 @@ def cooccurrence(inputs: AnalysisInput) -> Analysis | None:
         return None
     index = CorpusIndex(corpus_path)
     counts = question_counts(inputs, index)
-    groups = _groups(inputs, counts)
+    buckets = {question_id: bucket_index(count) for question_id, count in counts.items()}
     lines = [line for line in inputs.usable if inputs.usable[line]]
     tables, figures, rows = [], [], []
-    for name, (task, ids) in groups.items():
-        table, figure = _buckets(inputs, lines, name, task, ids, counts)
+    for name, (task, question_ids) in _groups(inputs, counts).items():
+        ids = {line: sorted(inputs.usable[line].keys() & set(question_ids)) for line in lines}
+        figure, table = chart_buckets(
+            *(inputs, task, ids, inputs.labels, buckets, BUCKETS),
+            Counter(buckets[question_id] for question_id in question_ids),
+            group=name,
+            x="co-occurrence",
+            caption_end="co-occurrence",
+            seed_parts=("cooccurrence", name),
+            seed_names=range(len(BUCKETS)),
+        )
         tables.append(table)
         figures.append(figure)
-        rows += [row for line in lines if (row := _correlation(inputs, line, name, task, ids, counts))]
+        for line in lines:
+            if len(ids[line]) >= _FEWEST:
+                rho = inputs.correlation(line, ids[line], inputs.metric(task, line), counts, "cooccurrence", name)
+                rows.append((inputs.labels[line], name, rho.n, rho))
     columns = make_columns("Model", "Questions", "n:count", "Spearman’s rho:correlation")
     correlations = Table("Rank correlation of the score with co-occurrence.", columns, tuple(rows))
     unnamed = len(inputs.questions) - len(counts)
@@ -104,57 +101,3 @@ def _groups(inputs: AnalysisInput, counts: Mapping[str, int]) -> dict[str, tuple
             if row["rule"]:
                 groups.setdefault(f"{task}, {row['rule']}", (task, []))[1].append(row["question_id"])
     return groups
-
-
-def _buckets(
-    inputs: AnalysisInput, lines: Sequence[Line], name: str, task: str, ids: Sequence[str], counts: Mapping[str, int]
-) -> tuple[Table, Figure]:
-    cells: dict[tuple[int, Line], Estimate] = {}
-    shares = True
-    for line in lines:
-        metric = inputs.metric(task, line)
-        shares = shares and metric.share
-        for index in range(len(BUCKETS)):
-            answered = sorted(
-                question_id
-                for question_id in ids
-                if bucket_index(counts[question_id]) == index and question_id in inputs.usable[line]
-            )
-            if answered:
-                values = inputs.values(line, answered, metric)
-                cells[index, line] = inputs.mean(values, answered, "cooccurrence", name, index, metric.name)
-    sizes = Counter(bucket_index(counts[question_id]) for question_id in ids)
-    used_buckets = [index for index in range(len(BUCKETS)) if sizes[index]]
-    kind = "share" if shares else "number"
-    metrics = " and ".join(dict.fromkeys(metric_label(inputs.metric(task, line)) for line in lines))
-    columns = (
-        *make_columns("Co-occurrence", "questions:count"),
-        *(Column(inputs.labels[line], kind) for line in lines),
-    )
-    rows = tuple(
-        (BUCKETS[index], sizes[index], *(cells.get((index, line)) for line in lines)) for index in used_buckets
-    )
-    caption = f"{name}: {metrics} by bucket of co-occurrence."
-    points: list[dict[str, Any]] = [
-        {"x": BUCKETS[index], "line": inputs.labels[line], "model": line.model, **vars(cells[index, line])}
-        for line in lines
-        for index in used_buckets
-        if (index, line) in cells
-    ]
-    return Table(caption, columns, rows, aside=True), Figure(
-        "lines", f"{name}: {metrics} by co-occurrence", tuple(points), "co-occurrence", y=metrics
-    )
-
-
-def _correlation(
-    inputs: AnalysisInput, line: Line, name: str, task: str, ids: Sequence[str], counts: Mapping[str, int]
-) -> TableRow | None:
-    answered = sorted(question_id for question_id in ids if question_id in inputs.usable[line])
-    if len(answered) < 3:
-        return None
-    metric = inputs.metric(task, line)
-    values = inputs.values(line, answered, metric)
-    occurrences = np.array([counts[question_id] for question_id in answered], dtype=np.float64)
-    seed = derived_seed(inputs.seed, "cooccurrence", name, metric.name)
-    rho = rank_correlation(occurrences, values, inputs.cluster_ids(answered), seed=seed)
-    return inputs.labels[line], name, len(answered), estimate(rho, len(answered))

@@ -1,4 +1,4 @@
-"""Significance, power and direction of a difference between two models.
+"""Significance, power, direction and format of a difference between two models.
 
 Comparisons are mappings with the keys of :class:`merkhet.analysis.comparison.Comparison`; older runs may lack
 some. Further keys: ``share`` is false for a metric that is not a share; ``higher_is_better`` is false for a metric of
@@ -9,17 +9,17 @@ the same values.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merkhet.core.text import finite_or_none
+from merkhet.core.text import finite_or_none, metric_label
 from merkhet.metrics import paired_tests as power
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 
 ComparisonRow = Mapping[str, Any]
 _TWO_SIDED = 1.959964
 _POWER = _TWO_SIDED + 0.841621
-"""The smallest difference found with 80% power at the 5% level (two-sided), in standard errors."""
+"""The smallest difference detected with 80% power at the 5% level (two-sided), in standard errors."""
 _SMALLEST = 0.005
 """Smaller differences, below half a point, are not worth a power estimate."""
 
@@ -84,3 +84,43 @@ def swap_models(comparison: ComparisonRow) -> dict[str, Any]:
 def orient_to(comparison: ComparisonRow, model: str) -> dict[str, Any]:
     """Swap the models of a comparison if needed, so that ``model`` comes first."""
     return dict(comparison) if comparison["model"] == model else swap_models(comparison)
+
+
+def format_difference(row: ComparisonRow) -> str:
+    """Format ``+14.2 points [9.1, 19.4], p < 0.001``; in units of the metric if it is not a share."""
+    name = "q" if row.get("group_column") and row.get("q") is not None else "p"
+    return f"{format_points(row)}, {name} {format_p(row[name])}"
+
+
+def format_points(row: ComparisonRow) -> str:
+    """Format ``+14.2 points [9.1, 19.4]``."""
+    ends = [end for name in ("low", "high") if (end := finite_or_none(row.get(name))) is not None]
+    if row.get("share", True):
+        formatted_ends = [_decimal(100 * end) for end in ends]
+        text = f"{_decimal(100 * row['difference'], '+')} points"
+    else:
+        formatted_ends = [f"{end:.3g}" for end in ends]
+        text = f"{row['difference']:+.3g} in {metric_label(row['metric'])}"
+        text += "" if row.get("higher_is_better", True) else ", where less is better,"
+    return f"{text} [{', '.join(formatted_ends)}]" if len(ends) == 2 else text
+
+
+def format_size(share: float) -> str:
+    """Format a size in points with two significant digits."""
+    return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
+
+
+def format_p(value: float) -> str:
+    """Format ``< 0.001`` or ``= 0.043``."""
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def format_range(sizes: Sequence[str]) -> str:
+    """Format the first and the last of sorted sizes, or one if both look the same."""
+    return sizes[0] if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
+
+
+def _decimal(value: float, sign: str = "") -> str:
+    """Format with one decimal, without a sign before zero."""
+    rounded = round(value, 1) + 0.0
+    return f"{rounded:{sign if rounded else ''}.1f}"

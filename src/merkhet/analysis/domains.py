@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import chain
 
-from merkhet.analysis.types import (
-    NO_DOMAIN,
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Line,
-    Table,
-    TableRow,
-    metric_label,
-)
-from merkhet.core.text import join_names
+from merkhet.analysis.types import NO_DOMAIN, Analysis, AnalysisInput, Column, Estimate, Line, Table
+from merkhet.core.text import join_names, metric_label
 
 
 def domains(inputs: AnalysisInput) -> Analysis | None:
@@ -30,34 +21,24 @@ def domains(inputs: AnalysisInput) -> Analysis | None:
         "The headline score of every question type in every domain that the schema names, with 95% bootstrap intervals "
         "over facts. A dash marks a domain without questions."
     )
-    return Analysis(
-        "domains",
-        "Question types by domain",
-        explanation,
-        tuple(tables),
-        sentences=tuple(_describe_missing(inputs, ids_by_domain)),
-    )
+    sentences = tuple(_describe_missing(inputs, ids_by_domain))
+    return Analysis("domains", "Question types by domain", explanation, tuple(tables), sentences=sentences)
 
 
 def _table(inputs: AnalysisInput, line: Line, ids_by_domain: dict[tuple[str, str], list[str]]) -> Table:
-    rows: list[TableRow] = []
-    answers = inputs.usable[line]
-    metrics = {}
-    for task in inputs.tasks:
-        metric = metrics[task] = inputs.metric(task, line)
-        cells: list[Estimate | None] = []
+    rows = []
+    metrics = {task: inputs.metric(task, line) for task in inputs.tasks}
+    for task, metric in metrics.items():
         groups = {domain: ids_by_domain.get((task, domain), []) for domain in inputs.domains}
-        for column, question_ids in {**groups, "": [domain for group in groups.values() for domain in group]}.items():
-            answered = sorted(domain for domain in question_ids if domain in answers)
-            if not answered:
-                cells.append(None)
-                continue
+        cells: list[Estimate | None] = []
+        for domain, question_ids in {"": list(chain(*groups.values())), **groups}.items():
+            answered = sorted(inputs.usable[line].keys() & set(question_ids))
             # The seeds of the scores table, so that both show the same interval.
-            seed_parts = (task, "domain", column) if column else (task, "", "")
-            cells.append(inputs.mean(inputs.values(line, answered, metric), answered, *seed_parts, metric.name))
-        rows.append((task, cells[-1], *cells[:-1]))
+            seed_parts = (task, "domain", domain) if domain else (task, "", "")
+            cells.append(inputs.score(line, answered, metric, *seed_parts) if answered else None)
+        rows.append((task, *cells))
     kind = "share" if all(metric.share for metric in metrics.values()) else "number"
-    names = join_names(list(dict.fromkeys(metric_label(metric) for metric in metrics.values())))
+    names = join_names(list(dict.fromkeys(metric_label(metric.name) for metric in metrics.values())))
     columns = (Column("Task"), Column("all", kind), *(Column(domain, kind) for domain in inputs.domains))
     return Table(f"{inputs.labels[line]}: {names}.", columns, tuple(rows))
 

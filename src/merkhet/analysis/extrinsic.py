@@ -10,20 +10,10 @@ import numpy as np
 
 from merkhet.analysis._downstream_scores import Downstream, read_downstream
 from merkhet.analysis._score_lookup import ScoreLookup
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Table,
-    TableRow,
-    make_columns,
-    metric_label,
-)
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Table, TableRow, make_columns
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import finite_or_none, join_names, percent, quote_name
-from merkhet.metrics.association import PermutedCorrelation, permutation_correlation
-from merkhet.metrics.metrics import Metric
+from merkhet.core.text import finite_or_none, join_names, metric_label, percent, quote_name
+from merkhet.metrics.association import permutation_correlation
 from merkhet.metrics.ranks import FloatArray
 
 _FEWEST = 3
@@ -40,6 +30,8 @@ _EXPLANATION = (
 class _Measure:
     """One column of scores."""
 
+    kind: str
+    """intrinsic or extrinsic."""
     name: str
     scores: Mapping[str, Estimate]
     """The score of each model."""
@@ -47,10 +39,8 @@ class _Measure:
     """Whether scores lie between 0 and 1."""
 
     def values_of(self, models: Sequence[str]) -> FloatArray:
-        return np.array([self.scores[model].value or 0.0 for model in models], dtype=np.float64)
-
-    def scored_models(self, models: Sequence[str]) -> list[str]:
-        return [model for model in models if model in self.scores]
+        """Return the scores of those models that have one."""
+        return np.array([self.scores[model].value or 0.0 for model in models if model in self.scores])
 
 
 def extrinsic(inputs: AnalysisInput) -> Analysis | None:
@@ -59,12 +49,10 @@ def extrinsic(inputs: AnalysisInput) -> Analysis | None:
     if path is None:
         return None
     downstream = read_downstream(path)
-    intrinsic, extrinsic_measures = _intrinsic(inputs), _extrinsic(downstream)
+    measures = [*_intrinsic(inputs), *_extrinsic(downstream)]
     models = list(dict.fromkeys(row["model"] for row in inputs.scores))
     shared = [model for model in models if model in downstream.scores]
-    measures = (*intrinsic, *extrinsic_measures)
-    kinds = (Column(measure.name, "share" if measure.share else "number") for measure in measures)
-    columns = (Column("Model"), *kinds)
+    columns = (Column("Model"), *(Column(measure.name, "share" if measure.share else "number") for measure in measures))
     rows: list[TableRow] = [
         (model, *(measure.scores.get(model) for measure in measures))
         for model in dict.fromkeys([*models, *downstream.scores])
@@ -76,38 +64,29 @@ def extrinsic(inputs: AnalysisInput) -> Analysis | None:
         who = f"Only {names} {'has' if len(shared) == 1 else 'have'}" if shared else "No model has"
         sentences.append(f"{who} scores of both kinds; a correlation needs at least {_FEWEST} models.")
     else:
-        correlations = _correlations(inputs, intrinsic, extrinsic_measures, shared)
-        tables += [_correlation_table(correlations), _spread_table(intrinsic, extrinsic_measures, shared)]
-        sentences += _summary(correlations, intrinsic, extrinsic_measures, shared)
+        for table, added in (_correlate(inputs, measures, shared), _spread(measures, shared)):
+            tables.append(table)
+            sentences += added
     return Analysis("extrinsic", "Intrinsic against extrinsic", _EXPLANATION, tuple(tables), sentences=tuple(sentences))
 
 
 def _intrinsic(inputs: AnalysisInput) -> list[_Measure]:
     lookup = ScoreLookup(inputs)
-    models = dict.fromkeys(line.model for line in lookup.lines)
     measures = []
     for task, metric in dict.fromkeys(inputs.headline):
-        scores = {model: cell for model in models if (cell := _headline_score(lookup, model, task, metric)) is not None}
+        cells = {line.model: lookup.model_cell(line.model, task, metric) for line in lookup.lines}
+        scores = {model: Estimate(cell.value, n=cell.n) for model, cell in cells.items() if cell is not None}
         if scores:
-            measures.append(_Measure(f"{task} {metric_label(metric)}", scores, metric.share))
+            measures.append(_Measure("intrinsic", f"{task} {metric_label(metric.name)}", scores, metric.share))
     return measures
-
-
-def _headline_score(lookup: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
-    line = lookup.first_line(model, task)
-    cell = None if line is None else lookup.cell(line, task, metric)
-    return None if cell is None else Estimate(cell.value, n=cell.n)
 
 
 def _extrinsic(downstream: Downstream) -> list[_Measure]:
     measures = []
     for task in downstream.tasks:
-        scores = {
-            model: Estimate(task_scores[task])
-            for model, task_scores in downstream.scores.items()
-            if task in task_scores
-        }
-        measures.append(_Measure(task, scores, all(0 <= (score.value or 0.0) <= 1 for score in scores.values())))
+        scores = {model: scores[task] for model, scores in downstream.scores.items() if task in scores}
+        estimates = {model: Estimate(score) for model, score in scores.items()}
+        measures.append(_Measure("extrinsic", task, estimates, all(0 <= score <= 1 for score in scores.values())))
     return measures
 
 
@@ -130,71 +109,60 @@ def _unmatched(inputs: AnalysisInput, downstream: Downstream, models: Sequence[s
     return sentences
 
 
-Correlations = list[tuple[str, str, PermutedCorrelation]]
-
-
-def _correlations(
-    inputs: AnalysisInput, inner: Sequence[_Measure], outer: Sequence[_Measure], shared: Sequence[str]
-) -> Correlations:
+def _correlate(inputs: AnalysisInput, measures: Sequence[_Measure], shared: Sequence[str]) -> tuple[Table, list[str]]:
+    """Correlate every intrinsic with every extrinsic measure, and word the strongest correlation."""
     correlations = []
-    for inner_measure in inner:
-        for outer_measure in outer:
-            models = outer_measure.scored_models(inner_measure.scored_models(shared))
-            columns = (measure.values_of(models) for measure in (inner_measure, outer_measure))
-            seed = derived_seed(inputs.seed, "extrinsic", inner_measure.name, outer_measure.name)
-            correlations.append((inner_measure.name, outer_measure.name, permutation_correlation(*columns, seed=seed)))
-    return correlations
-
-
-def _correlation_table(correlations: Correlations) -> Table:
+    intrinsic, extrinsic_measures = (
+        [measure for measure in measures if measure.kind == kind] for kind in ("intrinsic", "extrinsic")
+    )
+    for first in intrinsic:
+        for second in extrinsic_measures:
+            models = [model for model in shared if model in first.scores and model in second.scores]
+            seed = derived_seed(inputs.seed, "extrinsic", first.name, second.name)
+            result = permutation_correlation(first.values_of(models), second.values_of(models), seed=seed)
+            correlations.append((first.name, second.name, result))
     columns = make_columns("Intrinsic", "extrinsic", "models:count", "Spearman’s rho:correlation", "p:p")
     rows = tuple(
-        (first, second, correlation.n, finite_or_none(correlation.rho), finite_or_none(correlation.p))
-        for first, second, correlation in correlations
+        (first_name, second_name, result.n, finite_or_none(result.rho), finite_or_none(result.p))
+        for first_name, second_name, result in correlations
     )
-    return Table("Rank correlation over models.", columns, rows)
+    table = Table("Rank correlation over models.", columns, rows)
+    known = [entry for entry in correlations if not math.isnan(entry[2].rho) and entry[2].n >= _FEWEST]
+    if not known:
+        return table, []
+    first_name, second_name, best = max(known, key=lambda entry: (-entry[2].p, abs(entry[2].rho)))
+    few = " This is not significant." if best.p >= 0.05 else ""
+    return table, [
+        f"Of {len(known)} pairs the strongest correlation is {first_name} with {second_name}: rho {best.rho:.2f} over "
+        f"{best.n} models (p = {best.p:.3f}, uncorrected).{few}"
+    ]
 
 
-def _spread_table(inner: Sequence[_Measure], outer: Sequence[_Measure], shared: Sequence[str]) -> Table:
+def _spread(measures: Sequence[_Measure], shared: Sequence[str]) -> tuple[Table, list[str]]:
+    """Tabulate how much the scores of the models differ, and word the coefficients of variation."""
     columns = make_columns(
         *("Score", "kind", "models:count", "lowest:number", "highest:number"),
         *("highest − lowest:number", "coefficient of variation:share"),
     )
-    rows: list[TableRow] = []
-    for kind, measures in (("intrinsic", inner), ("extrinsic", outer)):
-        for measure in measures:
-            values = (100.0 if measure.share else 1.0) * measure.values_of(measure.scored_models(shared))
-            if len(values):
-                ends = float(values.min()), float(values.max())
-                rows.append((measure.name, kind, len(values), *ends, ends[1] - ends[0], _variation(values)))
-    return Table("Spread of the models’ scores: shares in percent, other scores unchanged.", columns, tuple(rows))
+    rows = []
+    variations: dict[str, list[float]] = {"intrinsic": [], "extrinsic": []}
+    for measure in measures:
+        values = (100.0 if measure.share else 1.0) * measure.values_of(shared)
+        if len(values):
+            low, high, variation = float(values.min()), float(values.max()), _variation(values)
+            rows.append((measure.name, measure.kind, len(values), low, high, high - low, variation))
+            variations[measure.kind] += [] if variation is None else [variation]
+    table = Table("Spread of the models’ scores: shares in percent, other scores unchanged.", columns, tuple(rows))
+    if not all(variations.values()):
+        return table, []
+    ranges = []
+    for kind, of_kind in variations.items():
+        lowest, highest = percent(min(of_kind)), percent(max(of_kind))
+        ranges.append(f"{lowest if lowest == highest else f'{lowest} to {highest}'} for the {kind} scores")
+    return table, [f"Among the {len(shared)} models the coefficient of variation is {' and '.join(ranges)}."]
 
 
 def _variation(values: FloatArray) -> float | None:
     """Compute the coefficient of variation, with n - 1; None for fewer than two values or a mean of 0."""
-    mean = float(np.mean(values)) if len(values) else 0.0
+    mean = float(np.mean(values))
     return float(np.std(values, ddof=1)) / mean if len(values) > 1 and mean > 0 else None
-
-
-def _summary(
-    correlations: Correlations, inner: Sequence[_Measure], outer: Sequence[_Measure], shared: Sequence[str]
-) -> list[str]:
-    sentences = []
-    known = [entry for entry in correlations if not math.isnan(entry[2].rho) and entry[2].n >= _FEWEST]
-    if known:
-        first, second, correlation = max(known, key=lambda entry: (-entry[2].p, abs(entry[2].rho)))
-        few = " This is not significant." if correlation.p >= 0.05 else ""
-        sentences.append(
-            f"Of {len(known)} pairs the strongest correlation is {first} with {second}: rho {correlation.rho:.2f} over "
-            f"{correlation.n} models (p = {correlation.p:.3f}, uncorrected).{few}"
-        )
-    ranges = []
-    for kind, measures in (("intrinsic", inner), ("extrinsic", outer)):
-        spreads = [_variation(measure.values_of(measure.scored_models(shared))) for measure in measures]
-        known_spreads = [spread for spread in spreads if spread is not None]
-        if known_spreads:
-            low, high = percent(min(known_spreads)), percent(max(known_spreads))
-            ranges.append(f"{low if low == high else f'{low} to {high}'} for the {kind} scores")
-    if len(ranges) == 2:
-        sentences.append(f"Among the {len(shared)} models the coefficient of variation is {' and '.join(ranges)}.")
-    return sentences

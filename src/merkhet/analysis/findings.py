@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
 from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.types import Row
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
 from merkhet.core.text import join_names, percent
 from merkhet.metrics.answer_table import LazyRows
 from merkhet.metrics.metrics import Metric
 
-Row = dict[str, Any]
 _CLOSE = 1e-9
 
 

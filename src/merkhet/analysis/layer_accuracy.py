@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from merkhet.analysis._score_lookup import ScoreLookup
-from merkhet.analysis.comparison_text import format_p
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Figure,
-    Line,
-    Table,
-    TableRow,
-    make_columns,
-    metric_label,
-)
+from merkhet.analysis.differences import format_p
+from merkhet.analysis.line_charts import Series, chart_series
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, TableRow, make_columns
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import percent, quote_name
+from merkhet.core.text import metric_label, percent, quote_name
 from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.metrics import Metric
 
@@ -55,19 +45,32 @@ def layers(inputs: AnalysisInput) -> Analysis | None:
     lookup = ScoreLookup(inputs)
     figures, tables, best_rows, sentences = [], [], [], []
     for task in lookup.tasks:
-        stacks = _stacks(inputs, lookup, task)
+        stacks = _stacks(lookup, task)
         for metric in lookup.metrics(task)[:1] if stacks else ():
-            cells = {
-                (stack.label, layer): cell
+            series = [
+                Series(
+                    stack.label,
+                    stack.model,
+                    {
+                        layer: cell
+                        for layer, line in stack.lines.items()
+                        if (cell := lookup.cell(line, task, metric)) is not None
+                    },
+                )
                 for stack in stacks
-                for layer, line in stack.lines.items()
-                if (cell := lookup.cell(line, task, metric)) is not None
-            }
-            figure, table = _layer_figure_and_table(task, metric, stacks, cells)
+            ]
+            order = sorted(
+                {layer for line in series for layer in line.scores}, key=lambda layer: (layer == _LAST, layer)
+            )
+            label = metric_label(metric.name)
+            rows: dict[int | str, TableRow] = {layer: (str(layer),) for layer in order}
+            figure, table = chart_series(
+                f"{task}: {label} by layer", series, [Column("Layer")], rows, x="layer", y=label
+            )
             figures.append(figure)
             tables.append(table)
-            for stack in stacks:
-                row, sentence = _best_layer(inputs, stack, metric, cells)
+            for stack, line in zip(stacks, series, strict=True):
+                row, sentence = _best_layer(inputs, stack, metric, line.scores)
                 best_rows.append(row)
                 sentences += [] if stack.model in inputs.baselines else [sentence]
     if not figures:
@@ -80,7 +83,7 @@ def layers(inputs: AnalysisInput) -> Analysis | None:
     return Analysis("layers", "Senses by layer", _EXPLANATION, (table, *tables), tuple(figures), tuple(sentences))
 
 
-def _stacks(inputs: AnalysisInput, lookup: ScoreLookup, task: str) -> list[_Stack]:
+def _stacks(lookup: ScoreLookup, task: str) -> list[_Stack]:
     """Collect models and states with scores of at least two layers.
 
     The last layer is numbered if all layers before it were asked; else it is called "last".
@@ -104,28 +107,11 @@ def _stacks(inputs: AnalysisInput, lookup: ScoreLookup, task: str) -> list[_Stac
     return stacks
 
 
-def _layer_figure_and_table(
-    task: str, metric: Metric, stacks: Sequence[_Stack], cells: Mapping[tuple[str, int | str], Estimate]
-) -> tuple[Figure, Table]:
-    layer_order = sorted({layer for _, layer in cells}, key=lambda layer: (layer == _LAST, layer))
-    caption = f"{task}: {metric_label(metric)} by layer"
-    rows = tuple(
-        {"x": layer, "line": stack.label, "model": stack.model, **vars(cells[stack.label, layer])}
-        for layer in layer_order
-        for stack in stacks
-        if (stack.label, layer) in cells
-    )
-    columns = (Column("Layer"), *(Column(stack.label, "share") for stack in stacks))
-    lines = tuple((str(layer), *(cells.get((stack.label, layer)) for stack in stacks)) for layer in layer_order)
-    figure = Figure("lines", caption, rows, "layer", percent=True, y=metric_label(metric))
-    return figure, Table(f"{caption}.", columns, lines, aside=True)
-
-
 def _best_layer(
-    inputs: AnalysisInput, stack: _Stack, metric: Metric, cells: Mapping[tuple[str, int | str], Estimate]
+    inputs: AnalysisInput, stack: _Stack, metric: Metric, cells: Mapping[int | str, Estimate]
 ) -> tuple[TableRow, str]:
     """Compare the best layer with the last one asked: a row and a sentence."""
-    scores = {layer: cells[stack.label, layer] for layer in stack.lines}
+    scores = {layer: cells[layer] for layer in stack.lines}
     last = list(scores)[-1]
     best = max(scores, key=lambda layer: (scores[layer].value or 0.0, layer == last))
     best_score, last_score = scores[best], scores[last]
@@ -135,13 +121,12 @@ def _best_layer(
         sentence = f"{prefix}, the last has the best accuracy ({percent(last_score.value or 0.0)})."
         return (*head, None, None, None), sentence
     ids = sorted(set.intersection(*(set(inputs.counted_ids(line, stack.task)) for line in stack.lines.values())))
-    values = {layer: inputs.counted_values(line, ids, metric) for layer, line in stack.lines.items()}
     weights, clusters = inputs.weights(ids), inputs.cluster_ids(ids)
+    values = {layer: weights * inputs.values(line, ids, metric) for layer, line in stack.lines.items()}
     seed = derived_seed(inputs.seed, "layers", stack.task, metric.name)
-    lead = paired_difference(weights * values[best], weights * values[last], clusters, seed=seed)
+    lead = paired_difference(values[best], values[last], clusters, seed=seed)
     p = min(1.0, lead.p * (len(scores) - 1))
-    weighted = {layer: weights * layer_values for layer, layer_values in values.items()}
-    cross_checked = _cross_checked_gain(weighted, last, clusters, seed)
+    cross_checked = _cross_checked_gain(values, last, clusters, seed)
     row = (*head, Estimate(lead.difference, lead.low, lead.high, len(ids)), p, cross_checked)
     scores_clause = f"({percent(best_score.value or 0.0)}, the last {percent(last_score.value or 0.0)})"
     if p >= 0.05:

@@ -8,22 +8,10 @@ from typing import Any
 
 from merkhet.analysis._score_lookup import ScoreLookup
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Figure,
-    Line,
-    Table,
-    TableRow,
-    make_columns,
-    metric_label,
-)
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Line, Table, make_columns
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import join_names
+from merkhet.core.text import join_names, metric_label
 from merkhet.metrics.bootstrap import paired_difference
-from merkhet.metrics.metrics import Metric
 
 OBJECTIVES = ("mlm", "mlm+sbo", "mlm+sop", "mlm+nsp")
 _PLAIN = OBJECTIVES[0]
@@ -67,19 +55,14 @@ def objectives(inputs: AnalysisInput) -> Analysis | None:
 
 def _score_table(lookup: ScoreLookup, base: str, trained: Mapping[str, str]) -> Table:
     models = {"before": base, **trained} if any(line.model == base for line in lookup.lines) else dict(trained)
-    rows: list[TableRow] = []
+    rows = []
     for task in lookup.tasks:
         for metric in lookup.metrics(task):
-            cells = [_cell(lookup, model, task, metric) for model in models.values()]
+            cells = [lookup.model_cell(model, task, metric) for model in models.values()]
             if any(cell is not None for cell in cells):
-                rows.append((f"{task} {metric_label(metric)}", *cells))
+                rows.append((f"{task} {metric_label(metric.name)}", *cells))
     columns = (Column("Score"), *(Column(name, "share") for name in models))
     return Table(f"{base} trained further by each objective.", columns, tuple(rows))
-
-
-def _cell(lookup: ScoreLookup, model: str, task: str, metric: Metric) -> Estimate | None:
-    line = lookup.first_line(model, task)
-    return None if line is None else lookup.cell(line, task, metric)
 
 
 def _compare_objectives(inputs: AnalysisInput, lookup: ScoreLookup, trained: Mapping[str, str]) -> list[Comparison]:
@@ -87,42 +70,32 @@ def _compare_objectives(inputs: AnalysisInput, lookup: ScoreLookup, trained: Map
     comparisons = []
     for name, model in trained.items():
         for task in lookup.tasks if name != _PLAIN and _PLAIN in trained else ():
-            pair = _line_pair(lookup, model, trained[_PLAIN], task)
-            if pair is None:
+            line = lookup.first_line(model, task)
+            twin = Line(trained[_PLAIN], line.probe, line.method) if line else None
+            if line is None or twin is None or twin not in lookup.lines:
                 continue
-            ids = sorted(set(inputs.counted_ids(pair[0], task)) & set(inputs.counted_ids(pair[1], task)))
+            ids = sorted(set(inputs.counted_ids(line, task)) & set(inputs.counted_ids(twin, task)))
             clusters = inputs.cluster_ids(ids)
             if len(set(clusters.tolist())) < 2:
                 continue
             weights = inputs.weights(ids)
             for metric in lookup.metrics(task):
-                first, second = (weights * inputs.counted_values(line, ids, metric) for line in pair)
+                first, second = (weights * inputs.values(each, ids, metric) for each in (line, twin))
                 seed = derived_seed(inputs.seed, "objectives", task, metric.name)
                 paired = paired_difference(first, second, clusters, seed=seed)
-                key = (task, metric_label(metric), name, _PLAIN)
-                comparisons.append(Comparison(*key, paired.difference, paired.low, paired.high, paired.p, len(ids)))
+                key = (task, metric_label(metric.name), name, _PLAIN)
+                comparisons.append(Comparison(*key, **vars(paired), n=len(ids)))
     return correct_comparisons(comparisons)
-
-
-def _line_pair(lookup: ScoreLookup, model: str, plain_model: str, task: str) -> tuple[Line, Line] | None:
-    line = lookup.first_line(model, task)
-    twin = None if line is None else Line(plain_model, line.probe, line.method)
-    return None if line is None or twin not in lookup.lines or twin is None else (line, twin)
 
 
 def _difference_table(base: str, comparisons: Sequence[Comparison]) -> Table:
     columns = make_columns("Score", "Objective", "against mlm:points", "p:p", "n:count")
-    rows = tuple(
-        (
-            f"{comparison.task} {comparison.metric}",
-            comparison.model,
-            Estimate(comparison.difference, comparison.low, comparison.high, comparison.n),
-            comparison.p,
-            comparison.n,
-        )
-        for comparison in comparisons
-    )
-    return Table(f"{base}: each objective against mlm alone, on the same questions.", columns, rows)
+    rows = []
+    for comparison in comparisons:
+        lead = Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
+        score = f"{comparison.task} {comparison.metric}"
+        rows.append((score, comparison.model, lead, comparison.p, comparison.n))
+    return Table(f"{base}: each objective against mlm alone, on the same questions.", columns, tuple(rows))
 
 
 def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Sequence[Comparison]) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,9 @@ from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.comparison import Condition, PairedModels
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
+from merkhet.core.text import metric_label
 from merkhet.metrics.answer_table import AnswerTable
+from merkhet.metrics.association import rank_correlation
 from merkhet.metrics.bootstrap import Interval, class_weights, clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError
 from merkhet.metrics.ranks import FloatArray
@@ -147,7 +150,7 @@ class AnalysisInput:
     options: AnalysisOptions = field(default_factory=AnalysisOptions)
     """Options of the study; paths are resolved."""
     premise_settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """How the premises are given ("EX/IM"), by model and question id."""
+    """How the premises are presented ("EX/IM"), by model and question id."""
     training_records: Sequence[Mapping[str, Any]] = ()
     """Training records of the run: model, task, loss, ``epochs`` (loss and perhaps dev_mrr_a) and kept_epoch; for
     further pre-training, objective and ``curve``; for memorizing, ``seconds`` and ``statements``."""
@@ -199,14 +202,8 @@ class AnalysisInput:
 
     @cached_property
     def labels(self) -> dict[Line, str]:
-        """The label of each line: its model, with method and probe where these are needed to tell lines apart."""
-        by_model: dict[str, list[Line]] = {}
-        for line in self.usable:
-            by_model.setdefault(line.model, []).append(line)
-        return {
-            line: line.model if len(by_model[line.model]) == 1 else _full_label(line, by_model[line.model])
-            for line in self.usable
-        }
+        """The label of each line."""
+        return label_lines(self.usable)
 
     @cached_property
     def tasks(self) -> list[str]:
@@ -243,41 +240,43 @@ class AnalysisInput:
         return headline_metric
 
     def values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
-        """Compute the metric for questions that the line has answered, each as the mean over its repeats."""
-        tasks = {self.questions_by_id[question_id].task for question_id in ids}
-        by_task = {task: self._task_values(line, task, metric) for task in tasks}
-        if len(by_task) == 1:
-            (by_id,) = by_task.values()
-            return np.array([by_id[question_id] for question_id in ids], dtype=np.float64)
-        return np.array(
-            [by_task[self.questions_by_id[question_id].task][question_id] for question_id in ids], dtype=np.float64
-        )
+        """Compute the metric of each question as the mean over its repeats; 0 without a usable answer."""
+        tasks = [self.questions_by_id[question_id].task for question_id in ids]
+        by_task = {task: self._task_values(line, task, metric) for task in set(tasks)}
+        values = [by_task[task].get(question_id, 0.0) for task, question_id in zip(tasks, ids, strict=True)]
+        return np.array(values, dtype=np.float64)
 
     def counted_ids(self, line: Line, task: str) -> list[str]:
         """List the questions of a task that count for a line, sorted.
 
         These are the answered ones, and the unusable ones if they count as wrong.
         """
-        if line not in self._counted:
-            ids = [*self.usable.get(line, ()), *(self.unusable.get(line, ()) if self.unusable_is_wrong else ())]
-            by_task = self._counted[line] = {}
-            for question_id in sorted(ids):
-                by_task.setdefault(self.questions_by_id[question_id].task, []).append(question_id)
-        return self._counted[line].get(task, [])
-
-    def counted_values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
-        """Compute the metric for questions that count for the line; unusable ones have the value 0."""
-        answered = np.array([question_id in self.usable[line] for question_id in ids], dtype=bool)
-        values = np.zeros(len(ids))
-        if answered.any():
-            usable_ids = [question_id for question_id in ids if question_id in self.usable[line]]
-            values[answered] = self.values(line, usable_ids, metric)
-        return values
+        return self._counted.get(line, {}).get(task, [])
 
     def mean(self, values: FloatArray, ids: Sequence[str], *seed_parts: str | int) -> Estimate:
         """Estimate the mean of one value per question, with a bootstrap interval clustered by fact."""
         seed = derived_seed(self.seed, *seed_parts)
         return estimate(clustered_interval(values, self.cluster_ids(ids), seed=seed), len(ids))
+
+    def score(self, line: Line, ids: Sequence[str], metric: Metric, *seed_parts: str | int) -> Estimate:
+        """Estimate the score of a line on some questions; see :meth:`mean`."""
+        return self.mean(self.values(line, ids, metric), ids, *seed_parts, metric.name)
+
+    def correlation(
+        self, line: Line, ids: Sequence[str], metric: Metric, other: Mapping[str, float], *seed_parts: str | int
+    ) -> Estimate:
+        """Estimate the rank correlation (Spearman's rho) of the score with another value of each question.
+
+        It is positive if questions with a larger value have better scores.
+        """
+        values = (1.0 if metric.higher_is_better else -1.0) * self.values(line, ids, metric)
+        others = np.array([other[question_id] for question_id in ids], dtype=np.float64)
+        seed = derived_seed(self.seed, *seed_parts, metric.name)
+        return estimate(rank_correlation(others, values, self.cluster_ids(ids), seed=seed), len(ids))
+
+    def metric_labels(self, task: str, lines: Sequence[Line]) -> str:
+        """Join the labels of the metrics of a task, one for each kind of answers."""
+        return " and ".join(dict.fromkeys(metric_label(self.metric(task, line).name) for line in lines))
 
     def weights(self, ids: Sequence[str]) -> FloatArray:
         """Weight questions so that a weighted mean is the mean over the classes of ``average_over``."""
@@ -290,7 +289,12 @@ class AnalysisInput:
 
     @cached_property
     def _counted(self) -> dict[Line, dict[str, list[str]]]:
-        return {}
+        counted: dict[Line, dict[str, list[str]]] = {}
+        for line, answers in self.usable.items():
+            by_task = counted[line] = defaultdict(list)
+            for question_id in sorted([*answers, *(self.unusable[line] if self.unusable_is_wrong else ())]):
+                by_task[self.questions_by_id[question_id].task].append(question_id)
+        return counted
 
     def _task_values(self, line: Line, task: str, metric: Metric) -> dict[str, float]:
         """Compute the metric of every question of the task that the line has answered; cached."""
@@ -317,12 +321,18 @@ class AnalysisInput:
     def _value_cache(self) -> dict[tuple[Line, str], dict[Metric, dict[str, float]]]:
         return {}
 
-    def right_probabilities(self, line: Line, ids: Sequence[str]) -> FloatArray:
-        """Compute the probability that each answer is right: 0 or 1, unless right and wrong ones tie for rank 1."""
-        try:
-            return self.values(line, ids, EXACT)
-        except MetricNotApplicableError:
-            return self.values(line, ids, ACCURACY)
+    def right_probabilities(
+        self, line: Line, ids: Sequence[str], metrics: Sequence[Metric] = (EXACT, ACCURACY)
+    ) -> FloatArray:
+        """Compute the probability that each answer is right: 0 or 1, unless right and wrong ones tie for rank 1.
+
+        Args:
+            metrics: The first that applies to the answers decides.
+        """
+        for metric in metrics[:-1]:
+            with suppress(MetricNotApplicableError):
+                return self.values(line, ids, metric)
+        return self.values(line, ids, metrics[-1])
 
     def cluster_ids(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """Number the clusters of questions: indices into the sorted names of all clusters."""
@@ -343,20 +353,18 @@ def estimate(interval: Interval, n: int) -> Estimate:
     return Estimate(value, low, high, n)
 
 
-def metric_label(metric: Metric) -> str:
-    """Label a metric as papers write it: F1, MRR, MRR_a, R@5; longer words stay in lower case."""
-    return name_label(metric.name)
+def label_lines(lines: Collection[Line]) -> dict[Line, str]:
+    """Label lines by model, with method and probe where these are needed to tell lines apart."""
+    methods: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        methods[line.model].append(line.method)
+    return {line: _label(line, methods[line.model]) for line in lines}
 
 
-def name_label(name: str) -> str:
-    """Label a metric by its name; see :func:`metric_label`."""
-    stem = re.split("[@_]", name)[0]
-    return stem.upper() + name[len(stem) :] if len(stem) <= 3 else name
-
-
-def _full_label(line: Line, lines: Sequence[Line]) -> str:
-    distinct = len({sibling.method for sibling in lines}) == len(lines)
-    return f"{line.model} ({line.method})" if distinct else f"{line.model} ({line.probe}, {line.method})"
+def _label(line: Line, methods: Sequence[str]) -> str:
+    if len(methods) == 1:
+        return line.model
+    return f"{line.model} ({'' if len(set(methods)) == len(methods) else f'{line.probe}, '}{line.method})"
 
 
 def _plain(content: Any) -> Any:

@@ -25,7 +25,7 @@ REQUIREMENTS = {
     (NEVER_SHOWN, RANDOM): REQUIRE_CHANCE,
 }
 _CONTROL_PHRASES = {
-    BAG: "in a bag of words, which was never shown it either",
+    BAG: "in a bag of words, which was not shown it either",
     RANDOM: "in random weights, which have learned nothing",
 }
 _TOO_FEW = "these are too few facts to"
@@ -85,27 +85,22 @@ def detectable_leak(row: Row) -> float:
     for leak in (thousandth / 1000 for thousandth in range(1, 1000)):
         true_share = min(1.0, chance + leak)
         low_score = max(0.0, true_share - _Z_POWER * error(true_share))
-        if not meets_requirement(
-            REQUIRE_CHANCE,
-            low_score,
-            low_score - _Z_95 * error(low_score),
-            low_score + _Z_95 * error(low_score),
-            chance,
-        ):
+        reach = _Z_95 * error(low_score)
+        if not meets_requirement(REQUIRE_CHANCE, low_score, low_score - reach, low_score + reach, chance):
             return leak
     return 1 - chance
 
 
 def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
-    """Return the sentence that says whether a probe can be trusted, and why."""
+    """Word whether a probe passed, and why."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     sensitivity, specificity = by_set[MEMORIZED, TRAINED], by_set[NEVER_SHOWN, TRAINED]
     failures = [row for row in rows if row["passed"] is False]
     failures.sort(key=lambda row: row["model"] != TRAINED)
     if not failures:
         return (
-            f"{probe} passed on small {plural(kind)}: it found {_format_score(sensitivity)} of what they had "
-            f"memorized, and of what they were never shown {_format_score(specificity)}, no more than guessing "
+            f"{probe} passed on small {plural(kind)}: it finds {_format_score(sensitivity)} of the memorized content "
+            f"and {_format_score(specificity)} of the content never shown, no more than chance "
             f"({_format_percent(specificity['chance'])})."
         )
     reasons = "; ".join(f"{row['role']}: it {_describe_failure(row)}" for row in failures)
@@ -113,61 +108,61 @@ def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
 
 
 def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: float | None, unusable: int) -> list[str]:
-    """Return further sentences about the rows."""
+    """Word training accuracy, power, transfer and controls."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     specificity, transfer = by_set[NEVER_SHOWN, TRAINED], by_set[IN_OTHER_WORDS, TRAINED]
     sentences = []
     if train_accuracy is not None:
         sentences.append(
-            f"The models knew {_format_percent(train_accuracy)} of the memorized sentences, as measured in training, "
-            "without a probe."
+            f"Measured in training, without a probe, the models know {_format_percent(train_accuracy)} of the "
+            "memorized sentences."
         )
     sentences.append(
-        f"A leak of {100 * detectable_leak(specificity):.0f} points above chance on what was never shown would be "
-        "detected with a power of 80%."
+        f"The calibration has 80% power to detect a leak of {100 * detectable_leak(specificity):.0f} points above "
+        "chance on content never shown."
     )
     if specificity["high"] < specificity["chance"]:
         sentences.append(
-            f"It found less of that than guessing would ({_format_score(specificity)} against "
-            f"{_format_percent(specificity['chance'])}): the model applies what it has learned about others to these, "
-            "and is wrong. That is not an error of the probe."
+            f"The score on content never shown is below chance ({_format_score(specificity)} against "
+            f"{_format_percent(specificity['chance'])}): the models generalize from what they have learned, and are "
+            "wrong. This is no error of the probe."
         )
     sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), texts.transfer))
     sentences += [_describe_bag(by_set[MEMORIZED, BAG], texts.bag)] if (MEMORIZED, BAG) in by_set else []
     if unusable:
-        sentences.append(f"{unusable:,} questions could not be asked, and count as not found.")
+        sentences.append(f"{unusable:,} questions could not be asked and count as wrong.")
     return sentences
 
 
 def _describe_transfer(row: Row, bag: Row | None, about: str) -> str:
-    text = f"Transfer: of {about} it found {_format_score(row)}."
+    text = f"Transfer: it finds {_format_score(row)} of {about}."
     if row["low"] is None or bag is None or bag["value"] is None:
         return text
     share = f"a bag of words finds {_format_percent(bag['value'])}"
     if row["low"] > bag["value"]:
-        return f"{text} That is more than word co-occurrence explains ({share})."
+        return f"{text} This is more than word co-occurrence explains ({share})."
     return f"{text} Word co-occurrence explains as much ({share})."
 
 
 def _describe_bag(row: Row, about: str) -> str:
     if row["value"] is None:
         return "This probe cannot ask a bag of words, so this control is missing."
-    return f"A bag of words finds {_format_score(row)} of the memorized: {about}"
+    return f"A bag of words finds {_format_score(row)} of the memorized content: {about}"
 
 
 def _describe_failure(row: Row) -> str:
     score = _format_score(row)
     if row["wanted"] == REQUIRE_SENSITIVE:
-        text = f"found {score} of what was memorized, where {REQUIRE_SENSITIVE} is required"
+        text = f"finds {score} of the memorized content, where {REQUIRE_SENSITIVE} is required"
         if row["high"] < MIN_SENSITIVITY:
             return text
-        return f"{text} at the lower end of the interval too ({_TOO_FEW} show that it finds that much)"
-    text = f"found {score} of what was {row['content']}"
-    text += "" if row["model"] == TRAINED else f" {_CONTROL_PHRASES[row['model']]}"
-    text += f", where guessing finds {_format_percent(row['chance'])}"
+        return f"{text} at the lower end of the interval too ({_TOO_FEW} show that it finds as much)"
+    content = "memorized content" if row["content"] == MEMORIZED else f"content {row['content']}"
+    control = "" if row["model"] == TRAINED else f" {_CONTROL_PHRASES[row['model']]}"
+    text = f"finds {score} of the {content}{control}, where chance is {_format_percent(row['chance'])}"
     if _is_above_chance(row["value"], row["low"], row["chance"]):
         return text
-    return f"{text} (that may be chance, but {_TOO_FEW} rule out a leak of {100 * MAX_LEAK:.0f} points)"
+    return f"{text} (this may be chance, but {_TOO_FEW} rule out a leak of {100 * MAX_LEAK:.0f} points)"
 
 
 def plural(kind: str) -> str:
@@ -185,7 +180,7 @@ def _format_percent(value: float) -> str:
 
 
 def describe_world(kind: str, trainings: int, world: World, contents: Sequence[ContentTraining]) -> str:
-    """Return sentences about the models and their world."""
+    """Describe the models and their world."""
     models = plural(kind) if trainings > 1 else plural(kind).removesuffix("s")
     size = f"{LAYERS} layers of width {WIDTH}, about {round(contents[0].parameters, -3):,} parameters"
     return (

@@ -11,6 +11,7 @@ import numpy as np
 from merkhet.core import SLOT
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
+from merkhet.metrics.ranks import expected_ranks
 from merkhet.models.baselines import Baseline
 from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FilledSlot, FloatArray, WrittenAnswer
 from merkhet.training.calibration_models import split_words
@@ -53,18 +54,15 @@ class BagOfWords(Baseline):
         for index, question in enumerate(questions):
             words, scores = self._ranked(question)
             golds = [word for word in dict.fromkeys(question.answers) if word in words]
-            gold_scores = [scores[words.index(word)] for word in golds]
+            indices = np.array([words.index(word) for word in golds], dtype=np.int64)
+            gold_ranks, gold_ties = expected_ranks(scores, indices)
             order = np.argsort(-scores, kind="stable")[:count]
-            ties = [int(np.sum(scores == gold_score)) for gold_score in gold_scores]
             yield FilledSlot(
                 index,
                 pieces=tuple((words[position], float(scores[position])) for position in order),
                 golds=tuple(golds),
-                gold_ranks=tuple(
-                    float(np.sum(scores > gold_score)) + (tie + 1) / 2
-                    for gold_score, tie in zip(gold_scores, ties, strict=True)
-                ),
-                gold_ties=tuple(ties),
+                gold_ranks=tuple(gold_ranks.tolist()),
+                gold_ties=tuple(gold_ties.tolist()),
                 among=len(words),
                 unusable=None if golds else "no right answer is a word of the text",
             )

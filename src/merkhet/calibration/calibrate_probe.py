@@ -1,7 +1,6 @@
-"""Calibration of a probe: it asks models of known content, and a card says what it measured.
+"""Calibration of a probe: it asks models of known content, and a card records the scores.
 
-Models are loaded by the ordinary loader, and questions, scores and intervals are those of any run. Only the scoring
-looks into an answer.
+Models are loaded by the ordinary loader, and questions, scores and intervals are those of any run.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ import time
 import traceback
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -45,9 +45,10 @@ TRAININGS = 3
 ALL_KINDS = ("masked", "causal", "encoder")
 _TRIAL_QUESTIONS = 4
 _METRICS = ("accuracy", "exact")
-"""A fact counts as found if the gold answer ranks first or, where nothing is ranked, is written."""
+"""An answer is right if the gold answer ranks first or, where nothing is ranked, is written."""
 
 Card = dict[str, Any]
+Row = dict[str, Any]
 
 
 def calibrate_probe(
@@ -80,15 +81,21 @@ def calibrate_probe(
         return _Calibration(name, function, trainings, seed, models, progress).cards(kinds)
 
 
+@dataclass(frozen=True)
 class _Calibration:
     """The calibration of one probe on several kinds of models."""
 
-    def __init__(
-        self, name: str, probe: Probe, trainings: int, seed: int, models: CalibrationModels, progress: Progress
-    ) -> None:
-        self.name, self.probe = name, probe
-        self.trainings, self.seed, self.models, self.progress = trainings, seed, models, progress
-        self.world = SENSES if getattr(probe, "compares_senses", False) else FACTS
+    name: str
+    probe: Probe
+    trainings: int
+    seed: int
+    models: CalibrationModels
+    progress: Progress
+
+    @property
+    def world(self) -> str:
+        """Name the world that the probe asks about."""
+        return SENSES if getattr(self.probe, "compares_senses", False) else FACTS
 
     def cards(self, kinds: Sequence[str]) -> list[Card]:
         """Return a card for each kind that can be asked; refuse a probe that can ask none."""
@@ -105,7 +112,7 @@ class _Calibration:
         return cards
 
     def _refusal(self, kind: str) -> str | None:
-        """Return why the probe cannot ask a kind of model, found out before any training; None if it can."""
+        """Return why the probe cannot ask a kind of model, before any training; None if it can."""
         if kind not in KINDS[self.world]:
             return "they have no head to answer with"
         questions = self.models.world(self.world, 0).questions[:_TRIAL_QUESTIONS]
@@ -114,39 +121,48 @@ class _Calibration:
         return str(reasons[0]) if all(reasons) else None
 
     def _card(self, kind: str, chosen: bool) -> Card:
-        answer_set = _AnswerSet(self.seed)
+        questions: dict[str, Question] = {}
+        facts: dict[str, str] = {}
+        answers: dict[str, list[Row]] = defaultdict(list)
         content_trainings, asking_seconds = [], 0.0
         for number in range(self.trainings):
             calibration_model = self.models.get(self.world, kind, number, self.trainings)
+            world = calibration_model.world
             content_trainings.append(calibration_model.training)
+            questions |= {question.question_id: question for question in world.questions}
+            facts |= world.facts
             started = time.perf_counter()
-            for label, answers in self._ask_all(calibration_model).items():
-                answer_set.add(label, calibration_model.world.questions, calibration_model.world.facts, answers)
+            for label, model_answers in self._ask_all(calibration_model).items():
+                answers[label] += [{**answer.as_row(), "model": label} for answer in model_answers]
             asking_seconds += time.perf_counter() - started
-        name, method, metric, scores = answer_set.scores()
-        world = calibration_model.world
+        metric, scores = _score(questions, facts, answers, self.seed)
+        fact_counts = {
+            content: len({facts[name] for name, question in questions.items() if question.task == content})
+            for content in SETS
+        }
         rows = [
-            judge_score(content, model, scores.get((content, model)), world.chance, answer_set.facts(content))
+            judge_score(content, model, scores.get((content, model)), world.chance, fact_counts[content])
             for content in SETS
             for model in MODELS
         ]
         accuracies = [training.train_accuracy for training in content_trainings if training.train_accuracy is not None]
         known = sum(accuracies) / len(accuracies) if accuracies else None
+        unusable = sum(row["unusable"] is not None for row in answers[TRAINED])
+        first = answers[TRAINED][0]
+        seconds = sum(training.seconds for training in content_trainings) + asking_seconds
         return {
-            "probe": name,
+            "probe": first["probe"],
             "kind": kind,
-            "method": method,
+            "method": first["method"],
             "metric": metric,
             "passed": all(row["passed"] is not False for row in rows),
             "about": describe_world(kind, self.trainings, world, content_trainings),
-            "verdict": describe_verdict(name, kind, rows),
+            "verdict": describe_verdict(first["probe"], kind, rows),
             "rows": rows,
-            "sentences": describe_findings(rows, world.texts, known, answer_set.unusable(TRAINED)),
+            "sentences": describe_findings(rows, world.texts, known, unusable),
             "trainings": self.trainings,
             "seed": self.seed,
-            "made": self._provenance(
-                sum(training.seconds for training in content_trainings) + asking_seconds, kind if chosen else None
-            ),
+            "made": self._provenance(seconds, kind if chosen else None),
         }
 
     def _ask_all(self, calibration_model: CalibrationModel) -> dict[str, list[Answer]]:
@@ -214,57 +230,28 @@ def _find_problem(questions: Sequence[Question], answers: Sequence[Answer]) -> s
     return f"answered {len(answered - asked)} questions that were not asked" if answered - asked else None
 
 
-class _AnswerSet:
-    """The answers of all trainings by model, and the facts that their questions are about."""
+def _score(
+    questions: Mapping[str, Question], facts: Mapping[str, str], answers: Mapping[str, list[Row]], seed: int
+) -> tuple[str, dict[tuple[str, str], Row]]:
+    """Score each model's answers by its first method; return the metric, and the scores by set and model.
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-        self.questions: dict[str, Question] = {}
-        self.clusters: dict[str, str] = {}
-        self.rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
-
-    def add(
-        self, model: str, questions: Sequence[Question], facts: Mapping[str, str], answers: Sequence[Answer]
-    ) -> None:
-        """Add a model's answers to the questions of one training."""
-        self.questions.update({question.question_id: question for question in questions})
-        self.clusters.update(facts)
-        self.rows[model] += [{**answer.as_row(), "model": model} for answer in answers]
-
-    def facts(self, content: str) -> int:
-        """Count the facts of a set."""
-        return len(
-            {self.clusters[question_id] for question_id, question in self.questions.items() if question.task == content}
-        )
-
-    def unusable(self, model: str) -> int:
-        """Count the questions that a model could not be asked."""
-        return sum(row["unusable"] is not None for row in self.rows[model])
-
-    def scores(self) -> tuple[str, str, str, dict[tuple[str, str], dict[str, Any]]]:
-        """Score the answers. Unusable questions count as wrong; a model that could be asked nothing has no scores.
-
-        Returns:
-            The probe as its answers name it, its first method, the metric, and the scores by set and model.
-        """
-        first = self.rows[TRAINED][0]
-        rows = [row for model in MODELS for row in self._by_first_method(model)]
-        metrics = [get_metric(key) for key in _METRICS]
-        groups: dict[str, dict[str, str | None]] = {key: {} for key in self.questions}
-        table = score_answers(
-            "calibration", self.questions, groups, self.clusters, rows, metrics, seed=self.seed, unusable_is_wrong=True
-        ).to_pylist()
-        ranked = any(row["metric"] == "accuracy" and row["model"] == TRAINED for row in table)
-        metric = _METRICS[0] if ranked else _METRICS[1]
-        scores = {(row["task"], row["model"]): row for row in table if row["metric"] == metric}
-        return first["probe"], first["method"], metric, scores
-
-    def _by_first_method(self, model: str) -> list[dict[str, Any]]:
-        """Return a model's answers by its first method; none if it could be asked nothing."""
-        rows = self.rows[model]
-        if not rows or all(row["unusable"] is not None for row in rows):
-            return []
-        return [row for row in rows if row["method"] == rows[0]["method"]]
+    Unusable questions count as wrong. A model that could be asked nothing has no scores.
+    """
+    rows = [
+        row
+        for model in MODELS
+        if any(row["unusable"] is None for row in answers[model])
+        for row in answers[model]
+        if row["method"] == answers[model][0]["method"]
+    ]
+    metrics = [get_metric(key) for key in _METRICS]
+    groups: dict[str, dict[str, str | None]] = {key: {} for key in questions}
+    table = score_answers(
+        "calibration", questions, groups, facts, rows, metrics, seed=seed, unusable_is_wrong=True
+    ).to_pylist()
+    ranked = any(row["metric"] == "accuracy" and row["model"] == TRAINED for row in table)
+    metric = _METRICS[0] if ranked else _METRICS[1]
+    return metric, {(row["task"], row["model"]): row for row in table if row["metric"] == metric}
 
 
 def _installed_version(package: str) -> str | None:

@@ -116,13 +116,13 @@ def _print_cards(cards: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Make the table of a card: a row for each set and model with its score, expectation and result."""
+    """Make the table of a card: a row for each set and model with its score, requirement and result."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
-    for column in ("", "", "found", "95% interval", "wanted", ""):
-        table.add_column(Text(column), justify="right" if column in ("found", "95% interval") else "left", no_wrap=True)
+    for column in ("", "", "score", "95% interval", "required", ""):
+        table.add_column(Text(column), justify="right" if column in ("score", "95% interval") else "left", no_wrap=True)
     content = None
     for row in rows:
         name = row["content"] if row["content"] != content else ""

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from merkhet.core.files import write_json, write_text
 from merkhet.core.templating import render_text
+from merkhet.questions.quality import count_values
 from merkhet.questions.question_files import QuestionSet
 
 Line = str | Sequence[str]
 """An item of a list, or the cells of a table row; the first row of a table is its head."""
-
-
-@dataclass(frozen=True)
-class CardContent:
-    """The content of CARD.md."""
-
-    suite: str
-    questions: int
-    facts: int
-    knowledge: Sequence[str]
-    seed: int | None
-    sections: Mapping[str, Sequence[Line]]
 
 
 def make_card(
@@ -79,21 +66,19 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     sections["Review"] = [f"{key.replace('_', ' ')}: {_number(value)}" for key, value in review.items()]
     sections["Sources"] = list(map(str, card.get("sources") or ()))
     sections["Remarks"] = list(map(str, card.get("remarks") or ()))
-    content = CardContent(
-        suite=str(card.get("suite", "Questions")),
+    return render_text(
+        *("merkhet.questions", "pages", "card.md.j2"),
+        suite=card.get("suite", "Questions"),
         questions=card.get("questions", 0),
         facts=card.get("facts", 0),
-        knowledge=list(map(str, card.get("knowledge") or ())),
+        knowledge=card.get("knowledge") or (),
         seed=card.get("seed"),
         sections=sections,
     )
-    return render_text("merkhet.questions", "pages", "card.md.j2", card=content)
 
 
 def _counts(column: pa.ChunkedArray) -> dict[str, int]:
-    entries = pc.value_counts(column)
-    pairs = zip(entries.field("values").to_pylist(), entries.field("counts").to_pylist(), strict=True)
-    return dict(sorted((str(value), count) for value, count in pairs))
+    return dict(sorted((str(value), count) for value, count in count_values(column).items()))
 
 
 def _in_order(counts: Mapping[str, int], order: Sequence[str]) -> list[tuple[str, int]]:

@@ -19,7 +19,6 @@ from merkhet.core.files import read_yaml
 from merkhet.knowledge.store import KnowledgeBase
 
 MAX_ANSWER_TOKENS = 8
-"""Maximum number of tokens of an answer."""
 
 _DEFAULT_WORDS = Path(__file__).parent / "sensitive.yaml"
 _WORD_CHARACTERS = r"\p{L}\p{N}\p{M}"
@@ -68,11 +67,7 @@ def quality_filters(
             f"the answer asked for has at most {longest} words and punctuation marks",
             lambda table: pc.less_equal(pc.count_substring_regex(_combined(table["target"]), _TOKEN), longest),
         ),
-        Filter(
-            "self-answering",
-            "no right answer of an open question stands in its prompt",
-            _hides_answer,
-        ),
+        Filter("self-answering", "no right answer of an open question occurs in its prompt", _hides_answer),
         Filter(
             "duplicates",
             "a prompt is asked once, in the first of its tasks; where its answers differ, it is not asked at all",
@@ -88,23 +83,30 @@ def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table,
         The remaining questions, which do not depend on the order of rows, and counts: rows of (filter, task, before,
         after) in the order of the filters.
     """
+    counts: list[dict[str, Any]] = []
     tasks = sorted(pc.unique(table["task"]).to_pylist())
-    counts = []
-    before = _count_by_task(table)
     for quality_filter in filters:
-        table = table.filter(quality_filter.keep(table))
-        after = _count_by_task(table)
-        for task in tasks:
-            counts.append(
-                {
-                    "filter": quality_filter.name,
-                    "task": task,
-                    "before": before.get(task, 0),
-                    "after": after.get(task, 0),
-                }
-            )
-        before = after
+        remaining = table.filter(quality_filter.keep(table))
+        counts += filter_counts(quality_filter.name, table, remaining, tasks)
+        table = remaining
     return table, counts
+
+
+def filter_counts(
+    name: str, table: pa.Table, remaining: pa.Table, tasks: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """Count the questions of each task before and after a filter: rows of the data card."""
+    before, after = (count_values(questions["task"]) for questions in (table, remaining))
+    return [
+        {"filter": name, "task": task, "before": before.get(task, 0), "after": after.get(task, 0)}
+        for task in (sorted(before) if tasks is None else tasks)
+    ]
+
+
+def count_values(column: pa.ChunkedArray) -> dict[str, int]:
+    """Count how often each value of a column occurs."""
+    counts = pc.value_counts(column)
+    return dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))
 
 
 def facts_about_classes(knowledge: KnowledgeBase, classes: Collection[str]) -> list[str]:
@@ -257,14 +259,9 @@ def _select_rows(table: pa.Table, columns: list[str], query: str, parameters: Ma
 
 
 def _mask(count: int, rows: pa.Array) -> pa.Array:
-    """Return a mask that is true at the given rows."""
+    """Return a mask that is true at these rows."""
     return pc.is_in(pa.array(np.arange(count)), pc.cast(rows, pa.int64()))
 
 
 def _combined(column: pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _count_by_task(table: pa.Table) -> dict[str, int]:
-    counts = pc.value_counts(table["task"])
-    return dict(zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True))

@@ -35,17 +35,10 @@ ABOUT_FILE = "about.json"
 """Metadata of a question set, beside its tables."""
 
 _QUESTION_COLUMNS = [
-    "question_id",
-    "task",
-    "prompt",
-    "answers",
-    "target",
-    "choices",
-    "candidate_set",
-    "language",
-    "template",
-    "words",
+    *("question_id", "task", "prompt", "answers", "target", "choices"),
+    *("candidate_set", "language", "template", "words"),
 ]
+_COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
 
 
 @dataclass(frozen=True)
@@ -89,12 +82,8 @@ class QuestionSet:
 def write_questions(questions: QuestionSet, folder: Path) -> None:
     """Write all tables and the metadata of a question set into a folder."""
     write_json(folder / ABOUT_FILE, dict(questions.about))
-    write_table(FREQUENCIES, questions.frequencies, folder / "frequencies.parquet")
-    write_table(ENTITIES, questions.entities, folder / "entities.parquet")
-    write_table(PREMISES, questions.premises, folder / "premises.parquet")
-    write_table(CANDIDATES, questions.candidates, folder / "candidates.parquet")
-    write_table(FACTS, questions.facts, folder / "facts.parquet")
-    write_table(QUESTIONS, questions.questions, folder / "questions.parquet")
+    for kind in (*_COMPANIONS, QUESTIONS):
+        write_table(kind, getattr(questions, kind.name), folder / f"{kind.name}.parquet")
 
 
 def read_questions(path: Path) -> QuestionSet:
@@ -117,12 +106,9 @@ def read_questions(path: Path) -> QuestionSet:
     )
     if not questions.num_rows:
         raise InputError(f"{file} holds no questions")
-    candidates = pa.concat_tables([implied, _read_companion(file, CANDIDATES)])
-    facts, frequencies, entities, premises = (
-        _read_companion(file, kind) for kind in (FACTS, FREQUENCIES, ENTITIES, PREMISES)
-    )
-    about = _read_json(file.parent / ABOUT_FILE)
-    question_set = QuestionSet(questions, candidates, facts, frequencies, about, entities, premises)
+    tables = {kind.name: _read_companion(file, kind) for kind in _COMPANIONS}
+    tables["candidates"] = pa.concat_tables([implied, tables["candidates"]])
+    question_set = QuestionSet(questions, about=_read_json(file.parent / ABOUT_FILE), **tables)
     _refuse_wrong_candidates(question_set, file)
     return question_set
 
@@ -180,8 +166,7 @@ def _read_companion(file: Path, kind: TableKind) -> pa.Table:
 
 def companion_paths(file: Path, *kinds: TableKind) -> list[Path]:
     """Return the possible paths of the other tables of a question set."""
-    kinds = kinds or (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
-    return [file.parent / f"{kind.name}{ending}" for kind in kinds for ending in (".parquet", ".jsonl")]
+    return [file.parent / f"{kind.name}{ending}" for kind in kinds or _COMPANIONS for ending in (".parquet", ".jsonl")]
 
 
 def read_card(folder: Path) -> dict[str, Any]:

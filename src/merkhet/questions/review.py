@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,21 +18,14 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import read_csv_rows, write_text
+from merkhet.core.ids import digest
+from merkhet.core.templating import render_page
+from merkhet.questions.quality import filter_counts
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sense_text import bracketed_words, fill_word
 
-COLUMNS = (
-    "question_id",
-    "task",
-    "domain",
-    "template",
-    "prompt",
-    "answers",
-    "choices",
-    "facts",
-    "verdict",
-    "remark",
-)
+_TEXT_COLUMNS = ("question_id", "task", "domain", "template", "prompt")
+COLUMNS = (*_TEXT_COLUMNS, "answers", "choices", "facts", "verdict", "remark")
 VERDICTS = ("good", "bad", "unsure")
 _SEPARATOR = " | "
 _FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
@@ -103,7 +97,7 @@ def draw_sample(questions: QuestionSet, count: int, seed: int) -> list[dict[str,
 
 
 def _sheet_row(row: Mapping[str, Any], fact_texts: Mapping[str, str]) -> dict[str, str]:
-    texts = {column: row.get(column) or "" for column in ("question_id", "task", "domain", "template", "prompt")}
+    texts = {column: row.get(column) or "" for column in _TEXT_COLUMNS}
     facts = [fact_texts[fact] for fact in row["facts"] or () if fact in fact_texts]
     lists = {"answers": row["answers"], "choices": row["choices"] or (), "facts": facts}
     senses = bracketed_words(row)
@@ -127,11 +121,26 @@ def write_sheet(rows: Sequence[Mapping[str, str]], path: Path, title: str) -> No
     if path.suffix == ".csv":
         write_text(path, sheet_csv(rows))
     elif path.suffix in (".html", ".htm"):
-        from merkhet.questions._review_page import render_sheet
-
         write_text(path, render_sheet(rows, title))
     else:
         raise InputError(f"{path}: a review sheet must be a .csv or .html file. Choose such a suffix for --out.")
+
+
+def render_sheet(rows: Sequence[Mapping[str, str]], title: str) -> str:
+    """Render the sheet as a self-contained HTML page that saves the verdicts as CSV.
+
+    Data is escaped, and the page's content policy forbids the network and other scripts. The browser stores the
+    verdicts under a key derived from the sheet's content.
+    """
+    return render_page(
+        *("merkhet.questions", "pages", "review.html.j2", "review.css", "review.js"),
+        title=title,
+        columns=json.dumps(COLUMNS),
+        verdicts=VERDICTS,
+        shown=("answers", "choices", "facts"),
+        key=digest([dict(row) for row in rows])[:20],
+        rows=[{**row, "cells": json.dumps(dict(row), ensure_ascii=False)} for row in rows],
+    )
 
 
 def sheet_csv(rows: Sequence[Mapping[str, str]]) -> str:
@@ -156,7 +165,6 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
     """Read the verdicts of a filled-in sheet, delimited by commas, semicolons or tabs; skip rows without a verdict.
 
     Args:
-        path: The CSV file.
         known: Ids of all questions.
 
     Raises:
@@ -229,10 +237,9 @@ def _majority(counts: Counter[str]) -> str:
 
 
 def _agreement(first: Sheet, second: Sheet) -> Agreement:
-    both = sorted(first.verdicts.keys() & second.verdicts.keys())
-    return Agreement(
-        first.name, second.name, len(both), _kappa([(first.verdicts[q], second.verdicts[q]) for q in both])
-    )
+    both = first.verdicts.keys() & second.verdicts.keys()
+    pairs = [(first.verdicts[question], second.verdicts[question]) for question in both]
+    return Agreement(first.name, second.name, len(pairs), _kappa(pairs))
 
 
 def _kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
@@ -250,13 +257,9 @@ def apply_review(questions: QuestionSet, review: Review) -> QuestionSet:
     accepted = table.filter(pc.invert(pc.is_in(table["question_id"], pa.array(review.left_out, pa.string()))))
     if not accepted.num_rows:
         raise InputError("the review leaves no question: all of them are marked bad")
-    before, after = Counter(table["task"].to_pylist()), Counter(accepted["task"].to_pylist())
-    steps = [
-        {"filter": "review", "task": task, "before": before[task], "after": after[task]} for task in sorted(before)
-    ]
     about = {
         **questions.about,
-        "filters": [*questions.about.get("filters", ()), *steps],
+        "filters": [*questions.about.get("filters", ()), *filter_counts("review", table, accepted)],
         "review": {
             **{f"judged_{verdict}": count for verdict, count in review.judged.items()},
             "poor_templates": list(review.poor_templates),

@@ -17,11 +17,11 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
     the sample covers many words.
     """
     with duckdb.connect() as connection:
-        connection.register("given", questions)
+        connection.register("pool", questions)
         sample = connection.sql(
             """with asked as (
                 select question_id, task, coalesce(domain, '') as domain, split_part(coalesce(template, ''), '/', 1)
-                    as relation, coalesce(case when words is null then qset end, question_id) as qset from given
+                    as relation, coalesce(case when words is null then qset end, question_id) as qset from pool
             ), sets as (
                 select task, domain, relation, qset, row_number() over (partition by task, domain, relation
                     order by md5(concat_ws(chr(31), $seed, qset)), qset) as turn
@@ -34,7 +34,7 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
                 qualify row_number() over (
                     partition by task order by later, md5(domain), domain, relation, qset, question_id) <= $limit
             )
-            select given.* from given join drawn using (question_id) order by question_id""",
+            select pool.* from pool join drawn using (question_id) order by question_id""",
             params={"seed": str(seed), "limit": limit},
         ).to_arrow_table()
     return validate(QUESTIONS, sample)

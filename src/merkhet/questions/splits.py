@@ -36,17 +36,6 @@ def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -
     return f"(case {cases} else {_text(last)} end)" if cases else _text(last)
 
 
-def assign_splits(
-    first: pa.Array | pa.ChunkedArray, second: pa.Array | pa.ChunkedArray, shares: Mapping[str, float], seed: int
-) -> pa.ChunkedArray:
-    """Return the split of each fact, from the names of its two entities; see :func:`split_sql`."""
-    pairs = pa.table({"first": first, "second": second, "row": pa.array(range(len(first)), pa.int64())})
-    with duckdb.connect() as connection:
-        connection.register("pairs", pairs)
-        query = f"select {split_sql('first', 'second', shares, seed)} as split from pairs order by row"
-        return connection.sql(query).to_arrow_table()["split"]
-
-
 def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) -> None:
     """Refuse a fact, a pair of entities or a prompt whose questions are in different splits.
 
@@ -55,15 +44,13 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
     a split are ignored.
 
     Args:
-        questions: The questions.
-        facts: Their facts.
         pairs: Whether to check facts about the same two entities, in either order.
 
     Raises:
         InputError: Two questions leak between splits.
     """
     with duckdb.connect() as connection:
-        connection.register("given", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
+        connection.register("questions", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
         connection.register("facts", facts.select(["fact_id", "subject", "predicate", "object"]))
         connection.execute(
             """
@@ -71,7 +58,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
             select question_id, split, unnest(
                 case when rule is null or rule = 'comparison' then facts else facts[:1] end
             ) as fact_id
-            from given where split is not null
+            from questions where split is not null
             """
         )
         _refuse_straddling(
@@ -87,13 +74,13 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
                     fact_id
                 from asked join facts using (fact_id) where object is not null
                 """,
-                "facts about the same two entities belong to one split, whichever way round",
+                "facts about the same two entities in either order belong to one split",
             )
         _refuse_straddling(
             connection,
             r"""
             select trim(regexp_replace(lower(prompt), '\s+', ' ', 'g')) as key, question_id, split, null as fact_id
-            from given where split is not null
+            from questions where split is not null
             """,
             "the same prompt belongs to one split",
         )

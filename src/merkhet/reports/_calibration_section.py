@@ -15,9 +15,9 @@ from merkhet.core.templating import render_prose
 from merkhet.reports.report_data import ReportData
 
 _CONTENTS = {
-    "memorized": "sentences that the models learned by heart",
+    "memorized": "sentences that the models have memorized",
     "never shown": "facts of the same kind that were left out",
-    "in other words": "facts that were learned in other sentences than those asked",
+    "in other words": "facts that the models learned in another wording",
 }
 _MODELS = ("trained", "bag of words", "random weights")
 _RECALL = "recall"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from merkhet.analysis.comparison_text import format_p
+from merkhet.analysis.differences import format_p
 from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports._axis_scales import Axis, signed_labels, value_axis

@@ -15,7 +15,8 @@ from merkhet.analysis.resampled_means import (
     pool_groups,
     resampled_means,
 )
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, metric_label
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow
+from merkhet.core.text import metric_label
 from merkhet.suites.ontoprobe.analyses.premise_effects import CONTROL
 from merkhet.suites.ontoprobe.analyses.task_scores import (
     METRICS,
@@ -148,7 +149,7 @@ def _estimate_levels(inputs: AnalysisInput, contrast: _Contrast) -> tuple[dict[t
             keys = [(task, model, level, metric.name) for task, model in cells if metric in metrics[task]]
             if keys:
                 n = sum(len(groups_of_values[key][0]) for key in keys)
-                estimates[metric_label(metric), level] = estimate_from_draws(
+                estimates[metric_label(metric.name), level] = estimate_from_draws(
                     average_draws(draws[key] for key in keys), n
                 )
     return estimates, len(cells)

@@ -19,10 +19,9 @@ from merkhet.analysis.types import (
     Table,
     TableRow,
     estimate,
-    metric_label,
 )
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import join_names
+from merkhet.core.text import join_names, metric_label
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, MRR, MRR_ALL, Metric, make_recall
 from merkhet.suites.ontoprobe.options import MEMORIZING
@@ -157,7 +156,7 @@ class _MemorizingScores:
         fixed: list[TableRow] = []
         for task, variants in self.variants.items():
             for metric in task_metrics(self.inputs, variants):
-                head = (task, metric_label(metric))
+                head = (task, metric_label(metric.name))
                 best_variants = [self.best(task, column, metric) for column in self.columns]
                 fixed_variants = [self.fixed(task, column) for column in self.columns]
                 best.append((*head, *self._cells(task, best_variants, metric)))
@@ -235,7 +234,7 @@ class _MemorizingScores:
             metrics = task_metrics(self.inputs, variants)
             columns = (
                 *(Column("Template"), Column("Method")),
-                *(Column(metric_label(metric), "share") for metric in metrics),
+                *(Column(metric_label(metric.name), "share") for metric in metrics),
                 Column("n", "count"),
             )
             for base in bases:
