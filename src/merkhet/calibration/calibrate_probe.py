@@ -1,7 +1,6 @@
 """Calibration of a probe: it asks models of known content, and a card says what it measured.
 
-Models are loaded by the ordinary loader, and questions, scores and intervals are those of any run. Only the scoring
-looks into an answer.
+Models are loaded by the ordinary loader, and questions, scores and intervals are those of any run.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ class _Calibration:
         return cards
 
     def _refusal(self, kind: str) -> str | None:
-        """Return why the probe cannot ask a kind of model, found out before any training; None if it can."""
+        """Return why the probe cannot ask a kind of model, checked before any training; None if it can."""
         if kind not in KINDS[self.world]:
             return "they have no head to answer with"
         questions = self.models.world(self.world, 0).questions[:_TRIAL_QUESTIONS]

@@ -178,7 +178,7 @@ def _named_models(names: Sequence[str], trusted: bool) -> list[Playable]:
 
 
 def _set_trust(spec: ModelSpec, trusted: bool) -> ModelSpec:
-    """Set whether a model's own code may run: only the user decides, because a run may come from anyone."""
+    """Set whether a model may run the code that comes with it; a run from elsewhere must not decide this."""
     return dataclasses.replace(spec, trust_remote_code=trusted)
 
 

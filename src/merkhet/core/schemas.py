@@ -246,7 +246,7 @@ def make_table(
 ) -> pa.Table:
     """Make a validated table from rows; fill in ids and defaults.
 
-    ``where`` words the location of a row (counted from 0) in errors; its number by default.
+    ``where`` returns the location of a row (counted from 0) for error messages, by default its number.
     """
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     known = set(kind.schema.names)

@@ -95,7 +95,7 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
 
     Raises:
         InputError: The text is not JSON or not UTF-8, is too deeply nested, has too long numbers, or contains a lone
-            surrogate, which no file could be written with.
+            surrogate, which cannot be written to a file.
     """
     try:
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
