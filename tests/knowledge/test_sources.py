@@ -198,7 +198,7 @@ def test_an_own_source_in_a_file(tmp_path):
     table(tmp_path, "Oslo;capital of;Norway\nRome;capital of;Italy\n", "facts.txt")
     assert triples(KnowledgeBase.load(["mine.py:read=facts.txt"], tmp_path)) == TRIPLES
     assert triples(KnowledgeBase.load([f"{tmp_path}/mine.py:read={tmp_path}/facts.txt"])) == TRIPLES
-    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("must give a Chunk, got int")
+    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("must return or yield a Chunk, got int")
     assert triples(KnowledgeBase.load(["mine.py:stream=facts.txt"], tmp_path)) == TRIPLES
     assert "a fact has either an object or a value" in refusal("mine.py:untidy=facts.txt", tmp_path)
     assert "did you mean 'read'" in refusal("mine.py:raed=facts.txt", tmp_path)

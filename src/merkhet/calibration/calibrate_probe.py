@@ -72,7 +72,7 @@ def calibrate_probe(
         )
     if getattr(function, "needs_chat", False):
         raise MerkhetError(
-            f"{name} cannot be calibrated: it talks to models, and calibration models know no language to be asked in"
+            f"{name} cannot be calibrated: it is a chat probe, and the small calibration models cannot chat"
         )
     with single_thread(), scratch_folder("calibration") as folder:
         models = models or CalibrationModels(folder, seed=seed, progress=progress)

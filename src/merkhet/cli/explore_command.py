@@ -216,6 +216,6 @@ def _learned_loader(folder: Path, name: str, kind: str, fingerprint: str) -> Cal
             learned = read_artifact(file)
             if learned.fingerprint == fingerprint:
                 return load_model(ModelSpec(str(learned.folder), label=name, kind=kind))
-        raise MerkhetError(f"the trained parameters of {name} are no longer in the run's folder")
+        raise MerkhetError(f"the trained parameters of {name} are no longer in the run's folder; start the run again")
 
     return load

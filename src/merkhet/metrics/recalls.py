@@ -193,7 +193,7 @@ def _symbol_indices(stored: pa.Table, asked: pa.Table, symbols: pa.Table) -> tup
     answers = asked["answers"]
     lengths = pc.list_value_length(answers).to_numpy().astype(np.int64)
     if len(lengths) and not lengths.min():
-        raise InputError("a statement has no right answer; every statement needs at least one")
+        raise InputError("a statement has no right answer; give it at least one")
     owners = np.repeat(np.arange(asked.num_rows), lengths)
     return _index_symbols(stored["target"], symbols), owners, _index_symbols(pc.list_flatten(answers), symbols)
 
@@ -202,7 +202,7 @@ def _index_symbols(column: pa.ChunkedArray, symbols: pa.Table) -> IntArray:
     matches = pc.index_in(column, value_set=symbols["symbol"].combine_chunks())
     if matches.null_count:
         name = column.filter(pc.is_null(matches))[0].as_py()
-        raise InputError(f"{name!r} is asked for or stored, but is none of the {symbols.num_rows:,} symbols")
+        raise InputError(f"{name!r} is not in the table of {symbols.num_rows:,} symbols; add it there")
     indices: IntArray = matches.to_numpy().astype(np.int64)
     return indices
 

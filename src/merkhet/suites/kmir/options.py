@@ -24,9 +24,7 @@ class KmirOptions(SplitOptions):
     schema_file: StudyPath | None = Field(
         None, alias="schema", description="a YAML file with your own domains, relations and templates"
     )
-    rules: StudyPath | None = Field(
-        None, description="a YAML file with your own rules for reasoning questions"
-    )
+    rules: StudyPath | None = Field(None, description="a YAML file with your own rules for reasoning questions")
     sensitive: StudyPath | None = Field(None, description="a YAML file with further sensitive words")
     classes: Annotated[tuple[str, ...], Listed] = Field(
         SENSITIVE_CLASSES, description="classes whose entities are not asked about, by name or id"
