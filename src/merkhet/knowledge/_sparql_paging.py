@@ -89,7 +89,10 @@ class PagedQuery:
             new = rows[overlap:]
             if new:
                 if short_length == 1:
-                    raise EndpointError(f"{self._where}: the endpoint returns one row per page. Import a dump instead.")
+                    raise EndpointError(
+                        f"{self._where}: the endpoint returns one row per page. Nothing was imported. "
+                        "Import a dump instead."
+                    )
                 if short_length:
                     self.size = short_length
                     self.endpoint.say(

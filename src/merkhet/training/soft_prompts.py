@@ -140,7 +140,8 @@ def _read_embeddings(path: Path) -> tuple[TrainingArtifact, Embeddings]:
     artifact = read_artifact(path / RECORD if path.is_dir() else path)
     if artifact.record.get("learner") != "soft":
         raise InputError(
-            f"{artifact.folder} is an artifact of {artifact.record.get('learner')}, not soft prompts; name another folder"
+            f"{artifact.folder} is an artifact of {artifact.record.get('learner')}, not soft prompts; "
+            "name another folder"
         )
     file = artifact.folder / WEIGHTS
     try:
