@@ -100,7 +100,7 @@ def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
 def test_json_lines_without_a_needed_column(tmp_path):
     path = tmp_path / "facts.jsonl"
     path.write_text('{"subject": "a", "object": "b"}\n')
-    assert refusal(FACTS, path) == f"{path}: the column 'predicate' is missing from the table of facts"
+    assert refusal(FACTS, path) == f"{path}: the column 'predicate' is missing from the table of facts; add it"
 
 
 def test_json_lines_get_ids_and_defaults(tmp_path):

@@ -180,7 +180,7 @@ def test_a_fact_ends_after_it_began():
 def test_a_table_is_refused_for_its_columns():
     table = make_table(QUESTIONS, ROWS["questions"])
     said = refusal(validate, QUESTIONS, table.drop_columns(["prompt"]))
-    assert said == "questions: the column 'prompt' is missing from the table of questions"
+    assert said == "questions: the column 'prompt' is missing from the table of questions; add it"
     said = refusal(validate, QUESTIONS, table.append_column("promt", table["prompt"]))
     assert said == "questions: there is no column 'promt' in a table of questions; did you mean 'prompt'?"
     numbers = pa.array([[1.0], [2.0]], pa.list_(pa.float64()))

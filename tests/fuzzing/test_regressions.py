@@ -150,10 +150,10 @@ def parquet(**columns) -> bytes:
     ("name", "columns", "told"),
     [
         ("predicates", {"label": ["x"]}, None),
-        ("predicates", {"name": [{"a": 1}], "label": ["x"]}, "the column 'name' holds"),
+        ("predicates", {"name": [{"a": 1}], "label": ["x"]}, "the column 'name' must hold"),
         ("predicates", {"name": ["p"], "colour": ["x"]}, "unknown column 'colour'"),
-        ("names", {"entity": ["e"], "language": [[None]]}, "the column 'language' holds"),
-        ("details", {"subject": ["e"], "name": [b"\xff"]}, "the column 'name' holds"),
+        ("names", {"entity": ["e"], "language": [[None]]}, "the column 'language' must hold"),
+        ("details", {"subject": ["e"], "name": [b"\xff"]}, "the column 'name' must hold"),
     ],
 )
 def test_exported_tables_with_other_columns_are_refused_by_the_column(name, columns, told, tmp_path):
@@ -247,7 +247,8 @@ def test_replies_of_endpoints_are_read_or_are_none():
 def test_odd_settings_of_an_endpoint_are_refused():
     address = "http://127.0.0.1:1/v1"
     assert "key_header" in refusal(read_settings, "m", address, {"key_header": None})
-    assert "not a name of a model" in refusal(read_settings, "m\udcda", address, {})
+    refused_name = refusal(read_settings, "m\udcda", address, {})
+    assert "the model name 'm\\udcda' contains characters that are not printable" in refused_name
 
 
 def test_a_damaged_store_of_replies_is_refused(tmp_path):
@@ -303,7 +304,7 @@ def test_half_characters_of_a_corpus_are_left_out_and_counted(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"text": "a\\udc80"}\n{"text": "a b"}\n')
     found = read_corpus(tmp_path / "corpus.jsonl", backend)
     assert found.tokens.tolist() == [0, 1]
-    assert "a lone surrogate (half of a character) (corpus.jsonl:1)" in found.remarks[0]
+    assert "a lone surrogate (corpus.jsonl:1)" in found.remarks[0]
 
 
 def test_a_table_whose_columns_have_no_names_is_refused(tmp_path):

@@ -158,7 +158,7 @@ def test_a_pack_that_is_not_utf8_or_no_pack(tmp_path):
     (folder / "pack.yaml").write_bytes(b"name: caf\xe9\n")
     assert "is not UTF-8" in refusal(folder)
     (folder / "pack.yaml").unlink()
-    assert refusal(folder) == f"{folder} is not a knowledge pack: it has no pack.yaml"
+    assert refusal(folder) == f"{folder} is not a knowledge pack: it has no pack.yaml. Name a file in it, or a pack."
     make_pack(folder)
     (folder / "facts.csv").unlink()
     assert refusal(folder) == f"there is no file {folder}/facts.csv; a pack needs a table of facts"
