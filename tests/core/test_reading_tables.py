@@ -91,7 +91,7 @@ def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
         (line(prompt="[MASK] [MASK]"), "row 3: the prompt '[MASK] [MASK]' has 2 slots"),
         (line(prompt="x [MASK]", answers=[]), "row 3: 'answers' is empty"),
         (line(prompt="x [MASK]", candidate_set="c"), "row 3: a question has either 'choices' or a 'candidate_set'"),
-        (line(target=None), "row 3: 'target' is empty, and every row of questions needs it"),
+        (line(target=None), "row 3: 'target' is empty; every row of questions needs it"),
         (line(), "questions.jsonl, row 1 (question_id q_"),
     ]
     check_all(check, cases)
@@ -100,7 +100,7 @@ def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
 def test_json_lines_without_a_needed_column(tmp_path):
     path = tmp_path / "facts.jsonl"
     path.write_text('{"subject": "a", "object": "b"}\n')
-    assert refusal(FACTS, path) == f"{path}: the column 'predicate' is missing from the table of facts"
+    assert refusal(FACTS, path) == f"{path}: the column 'predicate' is missing from the table of facts; add it"
 
 
 def test_json_lines_get_ids_and_defaults(tmp_path):

@@ -180,12 +180,12 @@ def test_a_fact_ends_after_it_began():
 def test_a_table_is_refused_for_its_columns():
     table = make_table(QUESTIONS, ROWS["questions"])
     said = refusal(validate, QUESTIONS, table.drop_columns(["prompt"]))
-    assert said == "questions: the column 'prompt' is missing from the table of questions"
+    assert said == "questions: the column 'prompt' is missing from the table of questions; add it"
     said = refusal(validate, QUESTIONS, table.append_column("promt", table["prompt"]))
     assert said == "questions: there is no column 'promt' in a table of questions; did you mean 'prompt'?"
     numbers = pa.array([[1.0], [2.0]], pa.list_(pa.float64()))
     said = refusal(validate, QUESTIONS, table.set_column(4, "prompt", numbers))
-    assert said == "questions: column 'prompt' holds list<item: double>, not string"
+    assert said == "questions: the column 'prompt' must hold string, got list<item: double>"
     assert validate(QUESTIONS, table.drop_columns(["split"])).column_names == QUESTIONS.schema.names
 
 

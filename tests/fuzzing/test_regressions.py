@@ -41,12 +41,12 @@ def refusal(call, *given) -> str:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("a: !!int x", "a value is not what its tag says"),
-        ("a: !!int ''", "a value is not what its tag says"),
-        ("a: !!bool x", "a value is not what its tag says"),
-        ("a: !!timestamp x", "a value is not what its tag says"),
-        ("a: 2001-99-99", "a value is not what its tag says"),
-        ("a: " + "9" * 5000, "a value is not what its tag says"),
+        ("a: !!int x", "a value does not fit its type"),
+        ("a: !!int ''", "a value does not fit its type"),
+        ("a: !!bool x", "a value does not fit its type"),
+        ("a: !!timestamp x", "a value does not fit its type"),
+        ("a: 2001-99-99", "a value does not fit its type"),
+        ("a: " + "9" * 5000, "a value does not fit its type"),
         ("a: 0x" + "f" * 6000, "a number has more than about 4300 digits"),
         ("[" * 3000, "nested more than 100 deep"),
         ("{" * 200_000, "nested more than 100 deep"),
@@ -55,7 +55,7 @@ def refusal(call, *given) -> str:
         (DOUBLED, "aliases"),
         (MERGED, "aliases"),
         ("x" * 4_000_001, "too long"),
-        ('a: "\\ud800"', "contains half of a character"),
+        ('a: "\\ud800"', "contains a lone surrogate (half of a character)"),
         ("a: \x07", "special characters are not allowed"),
     ],
 )
@@ -150,10 +150,10 @@ def parquet(**columns) -> bytes:
     ("name", "columns", "told"),
     [
         ("predicates", {"label": ["x"]}, None),
-        ("predicates", {"name": [{"a": 1}], "label": ["x"]}, "the column 'name' holds"),
+        ("predicates", {"name": [{"a": 1}], "label": ["x"]}, "the column 'name' must hold"),
         ("predicates", {"name": ["p"], "colour": ["x"]}, "unknown column 'colour'"),
-        ("names", {"entity": ["e"], "language": [[None]]}, "the column 'language' holds"),
-        ("details", {"subject": ["e"], "name": [b"\xff"]}, "the column 'name' holds"),
+        ("names", {"entity": ["e"], "language": [[None]]}, "the column 'language' must hold"),
+        ("details", {"subject": ["e"], "name": [b"\xff"]}, "the column 'name' must hold"),
     ],
 )
 def test_exported_tables_with_other_columns_are_refused_by_the_column(name, columns, told, tmp_path):
@@ -247,7 +247,8 @@ def test_replies_of_endpoints_are_read_or_are_none():
 def test_odd_settings_of_an_endpoint_are_refused():
     address = "http://127.0.0.1:1/v1"
     assert "key_header" in refusal(read_settings, "m", address, {"key_header": None})
-    assert "not a name of a model" in refusal(read_settings, "m\udcda", address, {})
+    refused_name = refusal(read_settings, "m\udcda", address, {})
+    assert "the model name 'm\\udcda' contains characters that are not printable" in refused_name
 
 
 def test_a_damaged_store_of_replies_is_refused(tmp_path):
@@ -281,7 +282,9 @@ def test_the_command_line_says_one_line_of_a_screen_at_most(merkhet, tmp_path):
 
 
 def test_an_address_with_half_characters_is_refused():
-    assert "characters that no address has" in refusal(resolve_model, ModelSpec("chat:m@http://10\udc9d.1:1/v1"))
+    assert "is not a valid address: it has characters that are not printable" in refusal(
+        resolve_model, ModelSpec("chat:m@http://10\udc9d.1:1/v1")
+    )
 
 
 def test_a_position_of_thousands_of_digits_lies_outside_its_sentence():
@@ -301,7 +304,7 @@ def test_half_characters_of_a_corpus_are_left_out_and_counted(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"text": "a\\udc80"}\n{"text": "a b"}\n')
     found = read_corpus(tmp_path / "corpus.jsonl", backend)
     assert found.tokens.tolist() == [0, 1]
-    assert "half of a character (corpus.jsonl:1)" in found.remarks[0]
+    assert "a lone surrogate (corpus.jsonl:1)" in found.remarks[0]
 
 
 def test_a_table_whose_columns_have_no_names_is_refused(tmp_path):

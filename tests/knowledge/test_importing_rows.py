@@ -226,7 +226,7 @@ def test_empty_cells_of_parquet_are_no_texts(kb, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"b.parquet, row 2: the predicate is empty"):
         kb(str(tmp_path / "b.parquet"))
     pq.write_table(pa.table({**columns, "value": ["x", "y"]}), tmp_path / "c.parquet")
-    with pytest.raises(InputError, match=r"c.parquet: the column 'value' holds string, not double"):
+    with pytest.raises(InputError, match=r"c.parquet: the column 'value' must hold double, got string"):
         kb(str(tmp_path / "c.parquet"))
 
 

@@ -158,7 +158,7 @@ def test_a_pack_that_is_not_utf8_or_no_pack(tmp_path):
     (folder / "pack.yaml").write_bytes(b"name: caf\xe9\n")
     assert "is not UTF-8" in refusal(folder)
     (folder / "pack.yaml").unlink()
-    assert refusal(folder) == f"{folder} is not a knowledge pack: it has no pack.yaml"
+    assert refusal(folder) == f"{folder} is not a knowledge pack: it has no pack.yaml. Name a file in it, or a pack."
     make_pack(folder)
     (folder / "facts.csv").unlink()
     assert refusal(folder) == f"there is no file {folder}/facts.csv; a pack needs a table of facts"
@@ -198,7 +198,7 @@ def test_an_own_source_in_a_file(tmp_path):
     table(tmp_path, "Oslo;capital of;Norway\nRome;capital of;Italy\n", "facts.txt")
     assert triples(KnowledgeBase.load(["mine.py:read=facts.txt"], tmp_path)) == TRIPLES
     assert triples(KnowledgeBase.load([f"{tmp_path}/mine.py:read={tmp_path}/facts.txt"])) == TRIPLES
-    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("must give a Chunk, got int")
+    assert refusal("mine.py:nothing=facts.txt", tmp_path).endswith("must return or yield a Chunk, got int")
     assert triples(KnowledgeBase.load(["mine.py:stream=facts.txt"], tmp_path)) == TRIPLES
     assert "a fact has either an object or a value" in refusal("mine.py:untidy=facts.txt", tmp_path)
     assert "did you mean 'read'" in refusal("mine.py:raed=facts.txt", tmp_path)

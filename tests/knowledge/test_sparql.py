@@ -307,7 +307,7 @@ def test_a_password_that_the_endpoint_repeats_is_not_shown(ask, proxy):
 @pytest.mark.parametrize("address", ["http://me:hunter2/x@h/", "http://[hunter2/", "http://h:hunter2/"])
 def test_a_malformed_address_is_refused_and_not_repeated(ask, address):
     line = refusal(ask, address=address, kind=InputError)
-    assert "the address of the endpoint must begin with http://" in line
+    assert "the address of the endpoint is not valid; write it as https://HOST/sparql" in line
     assert "hunter2" not in line
 
 

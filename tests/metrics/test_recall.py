@@ -272,7 +272,7 @@ def check_baseline(seed):
 
 
 def test_the_baseline_refuses_what_it_has_no_symbol_for():
-    with pytest.raises(InputError, match="none of the 5 symbols"):
+    with pytest.raises(InputError, match="not in the table of 5 symbols"):
         frequency_recalls(make_statements(40), make_statements(4), make_symbols(5))
     empty = frequency_recalls(make_statements(4), make_statements(4).slice(0, 0), make_symbols())
     assert empty.num_rows == 0 and empty.schema == RECALLS.schema

@@ -90,7 +90,7 @@ def test_a_wrong_question_is_named_by_file_and_row(tmp_path):
             ({"prompt": "x [MASK]", "answers": ["a"], "choices": ["a", "b", "b"]}, "the candidate 'b' occurs twice"),
             ({"prompt": "x [MASK]", "answers": ["a"], "choices": "a"}, "'choices' must be list<item: string>, got 'a'"),
             ({"prompt": "x [MASK]", "answers": []}, "'answers' is empty; name every right answer"),
-            ({"prompt": "x [MASK]"}, "'answers' is empty, and every row of questions needs it"),
+            ({"prompt": "x [MASK]"}, "'answers' is empty; every row of questions needs it"),
             ({"answers": ["a"]}, "'prompt' is empty"),
             ({"prompt": "x", "answers": ["a"]}, "has no slot"),
             ({"prompt": "x [MASK]", "answers": ["a"], "task": ["t"]}, "'task' must be string, got ['t']"),

@@ -116,7 +116,7 @@ def test_every_word_is_one_token_and_others_are_unknown() -> None:
 
 
 def test_other_kinds_and_a_loss_that_is_no_number_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(MerkhetError, match="models with known content are masked or causal, not encoder"):
+    with pytest.raises(MerkhetError, match="kind must be masked or causal, got encoder"):
         train_content(SENTENCES, "encoder", tmp_path / "one")
     with pytest.raises(MerkhetError, match=r"learning: the loss is not a finite number\. Use a smaller learning_rate"):
         wild = ContentSettings(epochs=30, learning_rate=float("inf"))

@@ -265,7 +265,7 @@ def test_too_little_for_an_objective_is_said(tmp_path: Path, tokenizer) -> None:
     with pytest.raises(InputError, match=r"mlm\+nsp needs two documents"):
         made(tmp_path / "one.txt", tokenizer, "mlm+nsp")
     made(tmp_path / "one.txt", tokenizer, "mlm+sop")
-    with pytest.raises(InputError, match="max_length of learning is 4, and 3 of these are special tokens"):
+    with pytest.raises(InputError, match="max_length must be ≥ 5, as 3 tokens are special, got 4"):
         made(tmp_path / "one.txt", tokenizer, max_length=4)
 
 

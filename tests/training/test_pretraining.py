@@ -276,7 +276,7 @@ def test_what_is_wrong_is_said_before_anything_is_done(folders, corpora, model_f
         ({"precision": "float16"}, "learning.settings.precision must be one of float32, bfloat16, got 'float16'"),
         ({"masked": 1.5}, "learning.settings.masked must be a number > 0 and ≤ 1, got 1.5"),
         ({"warmup": 2}, "learning.settings.warmup must be a number from 0 to 1, got 2"),
-        ({"max_length": 65}, "max_length of learning is 65, and bert-chinese reads 64 tokens at most"),
+        ({"max_length": 65}, "max_length must be ≤ 64, the maximum of bert-chinese, got 65"),
     ):
         with pytest.raises(InputError, match=reason):
             pretrain(model, corpus, tmp_path / "out", settings={**BRIEF, **settings})

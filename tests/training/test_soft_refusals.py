@@ -99,7 +99,7 @@ def test_prompts_of_another_model_and_broken_ones_are_refused(unread, tmp_path: 
         read_soft_prompts(tmp_path / "out" / "learned.json")
     record = {**masked.record, "learner": "cloze"}
     (tmp_path / "out" / "learned.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match="holds an artifact of cloze, no soft prompts"):
+    with pytest.raises(InputError, match="is an artifact of cloze, not soft prompts"):
         read_soft_prompts(tmp_path / "out")
 
 

@@ -70,10 +70,10 @@ def _is_above_chance(value: float, low: float, chance: float) -> bool:
 
 
 def detectable_leak(row: Row) -> float:
-    """Return the smallest share of answers above chance that such a row would reveal with a power of 80%.
+    """Return the smallest leak (share of answers above chance) that the row's facts detect with a power of 80%.
 
-    With a power of 80% a probe that finds a share p scores more than p less 0.84 standard errors. The standard error is
-    proportional to the square root of p (1 - p), and at chance it is the row's.
+    In 80% of cases, a probe that finds a share p scores more than p - 0.84 standard errors. The standard error is
+    proportional to the square root of p (1 - p); at chance it is that of the row.
     """
     chance: float = row["chance"]
     deviation = math.sqrt(chance * (1 - chance))

@@ -23,8 +23,8 @@ class BagOfWords(Baseline):
     .. math:: s(c) = \log n_c + \sum_{w} \log \frac{n_{wc} + 1 / V}{n_c + 1}
 
     over the words w of the prompt, with n_c sentences that have the word c, n_wc that have both, and V words in all. It
-    ranks the candidates or all words that the prompt lacks, or writes the best of these. Ties stay ties; if only one
-    word can be written, it is drawn from the best ones.
+    ranks the candidates or all words that the prompt lacks, or writes the best of these. Ties are kept; if one word
+    must be written, it is drawn from the tied best ones.
     """
 
     methods: tuple[str, ...] = ("co-occurrence",)

@@ -178,7 +178,7 @@ def _named_models(names: Sequence[str], trusted: bool) -> list[Playable]:
 
 
 def _set_trust(spec: ModelSpec, trusted: bool) -> ModelSpec:
-    """Set whether a model's own code may run: only the user decides, because a run may come from anyone."""
+    """Set whether a model may run the code that comes with it; a run from elsewhere must not decide this."""
     return dataclasses.replace(spec, trust_remote_code=trusted)
 
 
@@ -216,6 +216,6 @@ def _learned_loader(folder: Path, name: str, kind: str, fingerprint: str) -> Cal
             learned = read_artifact(file)
             if learned.fingerprint == fingerprint:
                 return load_model(ModelSpec(str(learned.folder), label=name, kind=kind))
-        raise MerkhetError(f"the trained parameters of {name} are no longer in the run's folder")
+        raise MerkhetError(f"the trained parameters of {name} are no longer in the run's folder; start the run again")
 
     return load

@@ -48,7 +48,7 @@ def tables(
     forms = list(dict.fromkeys(form or ()))
     for name in forms:
         if name not in _ENDINGS:
-            raise InputError(f"--as {name}: there is no such form of a table; {did_you_mean(name, _ENDINGS)}")
+            raise InputError(f"--as {name}: unknown table format; {did_you_mean(name, _ENDINGS)}")
     all_tables = report_tables(_combined(runs))
     if list_:
         _print_names([(report_table.name, report_table.title) for report_table in all_tables], as_json=json)
@@ -63,7 +63,7 @@ def tables(
         raise InputError("this run has no scores, so there is no table to print")
     selected = select_tables(all_tables, table or ["scores" if all_tables[0].name == "scores" else all_tables[0].name])
     if len(forms) > 1:
-        raise InputError("several forms of a table cannot be printed at once: give one --as, or a folder with --out")
+        raise InputError("several table formats cannot be printed at once: give one --as, or a folder with --out")
     if json:
         print_json([asdict(report_table) for report_table in selected])
         return
@@ -111,7 +111,7 @@ def figures(
     forms = list(dict.fromkeys(form or [name for name in FORMATS if name not in left_out]))
     for name in forms:
         if name not in FORMATS:
-            raise InputError(f"--as {name}: there is no such form of a figure; {did_you_mean(name, FORMATS)}")
+            raise InputError(f"--as {name}: unknown figure format; {did_you_mean(name, FORMATS)}")
     if out is None and not list_:
         raise InputError("name a folder for the figures with --out FOLDER, or list them with --list")
     charts = report_charts(_combined(runs))

@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent, and where to."""
+    """A request to a target."""
 
     method: str
     target: Target
@@ -67,7 +67,7 @@ class Proxy:
 
 
 def parse_target(address: str) -> Target:
-    """Parse an http or https address; raises ValueError if it is another or malformed."""
+    """Parse an http or https address; raises ValueError for any other scheme and for a malformed address."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("the address must begin with http:// or https:// and name a host")
@@ -88,10 +88,10 @@ def basic_authorization(address: str) -> dict[str, str]:
 def redirect(request: Request, response: Response) -> Request | None:
     """Return the request that a redirect asks for: the same at the new address.
 
-    Credentials stay with their host, and are not sent in the clear after https.
+    Credentials are sent only to their host, and never unencrypted after https.
 
     Returns:
-        The request; None if the response is no redirect, or leads elsewhere than to http or https.
+        The request; None if the response is no redirect, or redirects to a scheme other than http and https.
     """
     location = response.headers.get("location")
     if response.status not in _REDIRECTS or not location:

@@ -21,7 +21,7 @@ class InputError(MerkhetError):
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Add where the user's input was read from to the message of an InputError."""
+    """Append the location of the input, such as a file and a key, to the message of an InputError."""
     try:
         yield
     except InputError as error:
@@ -35,7 +35,7 @@ def first_line(error: BaseException) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Word a hint for an error message: the nearest known name, or a list of the known names."""
+    """Return a hint for an error message: the nearest known name, or a list of the known names."""
     names = sorted(set(known))
     by_folded = {known_name.lower(): known_name for known_name in names}
     close = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=0.6)

@@ -32,7 +32,7 @@ class CertificateError(Exception):
 
 
 class HttpError(RetryableError):
-    """No complete response came. The message is for the end of a sentence, and has no key."""
+    """No complete response arrived. The message completes a sentence and contains no key."""
 
 
 class ConnectError(HttpError):
@@ -60,7 +60,7 @@ class ResponseTooLargeError(HttpError):
 
 @dataclass(frozen=True)
 class Limits:
-    """What a response may take."""
+    """Limits of a response, in time and size."""
 
     timeout: float
     """Seconds without a byte."""
@@ -107,8 +107,8 @@ class HttpClient:
     def post(self, body: bytes, content_type: str) -> Response:
         """Send a body, and return the complete response, of any status.
 
-        The body of an error (a status outside 200–299) may be incomplete. A redirect that is not followed, because
-        there were too many or because it leads elsewhere than to http or https, is an error.
+        The body of an error (a status outside 200–299) may be incomplete. A redirect is returned as an error if there
+        were too many, or if it points to a scheme other than http and https.
 
         Raises:
             HttpError: No complete response came; its subclass says why.
@@ -171,7 +171,7 @@ class HttpClient:
         return b"".join(blocks)
 
     def _reuse(self, origin: Origin) -> _Connection | None:
-        """Return an idle connection; servers close those as a matter of course, so it is checked first."""
+        """Return an idle connection that is still open; servers routinely close idle connections."""
         while True:
             with self._lock:
                 connections = self._idle.get(origin)

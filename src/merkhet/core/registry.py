@@ -115,7 +115,7 @@ def _load_file(path: Path) -> Any:
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise InputError(f"{path} cannot be imported")
+            raise InputError(f"{path} cannot be imported; name a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
@@ -123,7 +123,9 @@ def _load_file(path: Path) -> Any:
         except Exception as error:
             del sys.modules[name]
             reason = " ".join(str(error).split())
-            raise InputError(f"{path} cannot be imported: {type(error).__name__}: {reason}") from error
+            raise InputError(
+                f"{path} cannot be imported: {type(error).__name__}: {reason}; correct the file"
+            ) from error
     return sys.modules[name]
 
 

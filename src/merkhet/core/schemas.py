@@ -246,7 +246,7 @@ def make_table(
 ) -> pa.Table:
     """Make a validated table from rows; fill in ids and defaults.
 
-    ``where`` words the location of a row (counted from 0) in errors; its number by default.
+    ``where`` returns the location of a row (counted from 0) for error messages, by default its number.
     """
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     known = set(kind.schema.names)
@@ -282,14 +282,16 @@ def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | Non
                 columns.append(table[column.name].cast(column.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 actual = table[column.name].type
-                raise InputError(f"{origin}: column {column.name!r} holds {actual}, not {column.type}") from error
+                raise InputError(
+                    f"{origin}: the column {column.name!r} must hold {column.type}, got {actual}"
+                ) from error
         elif column.name in kind.required:
-            raise InputError(f"{origin}: the column {column.name!r} is missing from the table of {kind.name}")
+            raise InputError(f"{origin}: the column {column.name!r} is missing from the table of {kind.name}; add it")
         else:
             columns.append(pa.nulls(table.num_rows, column.type))
         if column.name in kind.required and columns[-1].null_count:
             row = _first(pc.is_null(columns[-1]))
-            raise InputError(f"{where(row or 0)}: {column.name!r} is empty, and every row of {kind.name} needs it")
+            raise InputError(f"{where(row or 0)}: {column.name!r} is empty; every row of {kind.name} needs it")
     checked = pa.Table.from_arrays(columns, schema=kind.schema)
     for name in unknown:
         checked = checked.append_column(name, table[name])

@@ -1,7 +1,7 @@
 """Settings that check themselves: types and constraints from annotations, without pydantic.
 
-``Annotated[int, Bounds(ge=1)]`` reads as in pydantic's ``Field(ge=1)``: :func:`describe_type` words both, so that
-settings of learners and options of suites are refused in the same way.
+``Annotated[int, Bounds(ge=1)]`` corresponds to pydantic's ``Field(ge=1)``. :func:`describe_type` describes both, so
+that messages about settings of learners and options of suites have the same form.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Expected:
-    """Description of valid values for messages, where the type does not say it: of one value, and of several."""
+    """Description of valid values in messages, singular and plural, where the type does not say enough."""
 
     singular: str
     plural: str = ""
@@ -113,7 +113,7 @@ def check_value(name: str, hint: Any, value: Any) -> None:
 
 
 def refusal(name: str, hint: Any, value: Any) -> str:
-    """Word the refusal of a value: the name, what it must be, what it is, and the nearest choice."""
+    """Return the message that refuses a value: the name, the valid values, the value and the nearest choice."""
     choices = [choice for choice in _choices(hint) if isinstance(choice, str)]
     entries = value if isinstance(value, list | tuple) else [value]
     wrong = next((entry for entry in entries if isinstance(entry, str) and entry not in choices), None)

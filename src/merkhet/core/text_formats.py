@@ -38,7 +38,9 @@ def parse_yaml(text: str, where: str) -> Any:
     import yaml
 
     if len(text) > _MAX_YAML_CHARACTERS:
-        raise InputError(f"{where} is too long: {len(text):,} characters, at most {_MAX_YAML_CHARACTERS:,}")
+        raise InputError(
+            f"{where} is too long: {len(text):,} characters, at most {_MAX_YAML_CHARACTERS:,}. Shorten it."
+        )
 
     class Loader(yaml.SafeLoader):
         """Stop at deep nesting while reading: the cost of each level grows with the depth."""
@@ -69,7 +71,7 @@ def parse_yaml(text: str, where: str) -> Any:
         raise InputError(f"{where} is not valid YAML: {_TOO_DEEP}") from error
     except _YAML_VALUE_ERRORS as error:
         raise InputError(
-            f"{where} is not valid YAML: a value is not what its tag says ({first_line(error)})"
+            f"{where} is not valid YAML: a value does not fit its type ({first_line(error)}); put quotes around a text"
         ) from error
     finally:
         if loader is not None:
@@ -95,7 +97,7 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
 
     Raises:
         InputError: The text is not JSON or not UTF-8, is too deeply nested, has too long numbers, or contains a lone
-            surrogate, which no file could be written with.
+            surrogate, which cannot be written to a file.
     """
     try:
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -108,7 +110,7 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
         if data.count(b"[") + data.count(b"{") > _MAX_DEPTH:
             _refuse_deep(content)
     except UnicodeEncodeError as error:
-        raise InputError(f"{where}: the text contains half of a character (a lone surrogate). {remedy}") from error
+        raise InputError(f"{where}: the text contains a lone surrogate (half of a character). {remedy}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: the text is not UTF-8; save the file as UTF-8") from error
     except json.JSONDecodeError as error:
@@ -169,7 +171,9 @@ def _refuse_endless(root: yaml.Node, where: str) -> None:
                 )
         elif key in open_:
             line = node.start_mark.line + 1
-            raise InputError(f"{where} is not valid YAML: the alias on line {line} refers to a node that contains it")
+            raise InputError(
+                f"{where} is not valid YAML: the alias on line {line} refers to a node that contains it. Remove it."
+            )
         elif key not in sizes:
             open_.add(key)
             pending.append((node, True))
@@ -191,10 +195,12 @@ def _refuse_unwritable(content: Any, where: str) -> None:
     while pending:
         value = pending.pop()
         if isinstance(value, int) and value.bit_length() > _MAX_DIGITS * 3:
-            raise InputError(f"{where} is not valid YAML: a number has more than about {_MAX_DIGITS} digits")
+            raise InputError(
+                f"{where} is not valid YAML: a number has more than about {_MAX_DIGITS} digits; shorten it"
+            )
         if isinstance(value, str) and not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise InputError(
-                f"{where} is not valid YAML: {value[:40]!a} contains half of a character (a lone surrogate)"
+                f"{where} is not valid YAML: {value[:40]!a} contains a lone surrogate (half of a character); replace it"
             )
         if id(value) not in seen:
             seen.add(id(value))

@@ -53,7 +53,7 @@ class Ancestry:
             self.ancestors[node] = distances
 
     def _find_cycle(self, node: str, distances: Mapping[str, int]) -> None:
-        """Find the nodes that the node reaches and that reach it, once for all of them."""
+        """Find the cycle of a node, the nodes that it reaches and that reach it, and record it for all of them."""
         if node in self.cycles:
             return
         children: dict[str, list[str]] = {}
@@ -125,9 +125,9 @@ def make_terms(
 ) -> Terms:
     """Name every term of a hierarchy.
 
-    A name that several terms share is one candidate: as an answer it is right if any of them is right. The term with a
-    label represents it, then the one with most ancestors, then the one most used. The other terms are not asked about,
-    and facts of the representative are not said of them.
+    A name that several terms share is one candidate: as an answer it is right if any of them is right. One term
+    represents the name: one with a label, then the one with most ancestors, then the one most used. The other terms
+    are not asked about, and facts about the representative are not attributed to them.
 
     Args:
         noun: The noun for the terms in remarks.

@@ -111,7 +111,7 @@ class Endpoint:
         except ValueError as error:
             # Neither the address nor the error is repeated: a password may be what is malformed.
             raise InputError(
-                "the address of the endpoint must begin with http:// or https:// and name a host, perhaps with a port"
+                "the address of the endpoint is not valid; write it as https://HOST/sparql or http://HOST:PORT/sparql"
             ) from error
         self.display_name = display_address(address)
         parts = urlsplit(address)

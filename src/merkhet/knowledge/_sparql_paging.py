@@ -89,7 +89,10 @@ class PagedQuery:
             new = rows[overlap:]
             if new:
                 if short_length == 1:
-                    raise EndpointError(f"{self._where}: the endpoint returns one row per page. Nothing was imported.")
+                    raise EndpointError(
+                        f"{self._where}: the endpoint returns one row per page. Nothing was imported. "
+                        "Import a dump instead."
+                    )
                 if short_length:
                     self.size = short_length
                     self.endpoint.say(
@@ -153,7 +156,9 @@ class PagedQuery:
                 self.endpoint.say(f"{self._where}: {error}; requesting pages of {page_size} rows")
             else:
                 if len(rows) > page_size:
-                    raise EndpointError(f"{self._where}: it returned {len(rows)} rows instead of {page_size}.")
+                    raise EndpointError(
+                        f"{self._where}: it returned {len(rows)} rows instead of {page_size}. Import a dump instead."
+                    )
                 # A repeated import need not wait for the same timeouts.
                 for text in overloaded:
                     self.endpoint.write_cache(text, {"lower": page_size})

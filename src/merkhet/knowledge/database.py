@@ -203,7 +203,7 @@ def _require_format(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     except duckdb.CatalogException:
         formats = []
     if not formats:
-        raise InputError(f"{path} is a DuckDB file, but not a merkhet knowledge base")
+        raise InputError(f"{path} is a DuckDB file, but not a merkhet knowledge base. Choose another file.")
     if formats[0][0] != FORMAT:
         raise InputError(
             f"{path} has format {formats[0][0]}, and this merkhet reads format {FORMAT}. Import its sources again."

@@ -56,12 +56,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / "pack.yaml"
     if not path.is_file():
-        raise InputError(f"{folder} is not a knowledge pack: it has no pack.yaml")
+        raise InputError(f"{folder} is not a knowledge pack: it has no pack.yaml. Name a file in it, or a pack.")
     manifest = read_yaml(path, "what the pack is")
     manifest = manifest if isinstance(manifest, dict) else {}
     missing = [key for key in ("name", "title", "description", "licence") if key not in manifest]
     if missing:
-        raise InputError(f"{path}: the key {missing[0]!r} is missing")
+        raise InputError(f"{path}: the key {missing[0]!r} is missing; add it")
     for key in ("name", "title", "description", "domain"):
         if not isinstance(manifest.get(key, ""), str):
             raise InputError(f"{path}: {key!r} must be a text, got {short_repr(manifest[key])}; put quotes around it")

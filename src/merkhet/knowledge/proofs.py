@@ -173,10 +173,10 @@ def _find_by_id(knowledge: KnowledgeBase, prefix: str) -> list[dict[str, Any]]:
         "select * from facts where starts_with(fact_id, $id) order by fact_id limit 20", {"id": prefix}
     ).to_pylist()
     if not rows:
-        raise InputError(f"there is no fact with the id {prefix}")
+        raise InputError(f"there is no fact with the id {prefix}; name its subject, predicate and object instead")
     if len(rows) > 1:
         ids = ", ".join(row["fact_id"] for row in rows[:_MAX_LISTED]) + (", …" if len(rows) > _MAX_LISTED else "")
-        raise InputError(f"several facts have an id that begins with {prefix}: {ids}")
+        raise InputError(f"several facts have an id that begins with {prefix}: {ids}; write the whole id")
     return rows
 
 

@@ -71,7 +71,7 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
     chunks: Iterable[Any] = [output] if isinstance(output, Chunk) or not isinstance(output, Iterable) else output
     for chunk in chunks:
         if not isinstance(chunk, Chunk):
-            raise InputError(f"the source {source!r} must give a Chunk, got {type(chunk).__name__}")
+            raise InputError(f"the source {source!r} must return or yield a Chunk, got {type(chunk).__name__}")
         yield chunk
 
 
@@ -116,5 +116,7 @@ def _find_path(location: str, folder: Path | None, packs: Mapping[str, Path] | N
             return path
     hint = did_you_mean(location, packs or ())
     raise InputError(
-        f"there is no knowledge pack, folder or file {location!r}; {hint}" if packs else f"no file {location}"
+        f"there is no knowledge pack, folder or file {location!r}; {hint}"
+        if packs
+        else f"there is no file {location}; check the path"
     )

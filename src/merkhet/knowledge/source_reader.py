@@ -113,7 +113,7 @@ class DecompressedFile(io.RawIOBase):
     def __init__(self, path: Path, progress: Progress) -> None:
         self.path = path
         if not path.is_file():
-            raise InputError(f"there is no file {path}")
+            raise InputError(f"there is no file {path}; check the path")
         self._disk = open(path, "rb")  # noqa: SIM115
         self._stream = _decompress(self._disk, path)
         size = path.stat().st_size

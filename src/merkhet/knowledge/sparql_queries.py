@@ -169,7 +169,7 @@ def find_query(name: str) -> tuple[str, str]:
     bundled = {file.stem: file for file in _FOLDER.glob("*.rq")}
     if name not in bundled and not path.is_file():
         if path.suffix == ".rq":
-            raise InputError(f"there is no query file {path}")
+            raise InputError(f"there is no query file {path}; check the path")
         raise InputError(f"there is neither a bundled query nor a query file {name!r}; {did_you_mean(name, bundled)}")
     return name, _read_text(bundled.get(name, path))
 
@@ -297,7 +297,7 @@ def _read_text(path: Path) -> str:
 
 def _read_schema(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise InputError(f"there is no schema file {path}")
+        raise InputError(f"there is no schema file {path}; check the path")
     content = parse_yaml(_read_text(path), str(path))
     if not isinstance(content, dict):
         raise InputError(f"{path}: a schema must be a mapping with the key 'properties'")

@@ -134,7 +134,9 @@ def _copy(connection: Any, query: str, path: Path, suffix: str, values: dict[str
     except duckdb.IOException as error:
         if "No space left" in str(error):
             raise disk_full_error(path.parent) from error
-        raise InputError(f"{path.parent} cannot be written to ({first_line(error)})") from error
+        raise InputError(
+            f"{path.parent} cannot be written to ({first_line(error)}). Choose another path with --out."
+        ) from error
 
 
 def _triple(row: dict[str, Any]) -> str:

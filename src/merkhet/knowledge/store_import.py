@@ -89,7 +89,7 @@ def import_knowledge(
     for location in locations:
         _, path = resolve_source(location)
         if isinstance(path, Path) and path.resolve() == into.resolve():
-            raise InputError(f"{into} cannot be imported into itself")
+            raise InputError(f"{into} cannot be imported into itself; name another file with --into")
     with _staging_connection(into) as connection:
         connection.execute(f"set memory_limit = '{memory}'")
         staged_sources = []

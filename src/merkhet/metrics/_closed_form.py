@@ -77,14 +77,14 @@ def robust_difference(
 def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | None = None) -> float:
     r"""Return the variance of the mean of clustered values.
 
-    For one kind of clusters it is that of the ratio estimator, over the sums of deviations from the mean (or from the
-    ``centre`` of a hypothesis) in each cluster c,
+    With one kind of clusters it is the variance of the ratio estimator. It uses the sum of the deviations from the
+    mean (or from ``centre``, the mean under a null hypothesis) in each cluster c:
 
     .. math:: V = \frac{G}{G - 1} \frac{1}{n^2} \sum_c \Big(\sum_{i \in c} (v_i - \bar v)\Big)^2
 
-    For two kinds of clusters (statements of one fact, statements of one prompt) the two variances are added and that
-    of single values, which both contain, is subtracted (Cameron, Gelbach and Miller 2011, for values of which no two
-    share both clusters); never less than the greater of the two. NaN with fewer than two clusters.
+    With two kinds of clusters (statements of one fact, statements of one prompt) the two variances are added, and the
+    variance of single values, which both contain, is subtracted (Cameron, Gelbach and Miller 2011, if no two values
+    share both clusters). The result is at least the greater of the two. NaN with fewer than two clusters.
     """
     return _estimate(values, clusters, centre)[1]
 
@@ -92,7 +92,7 @@ def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | 
 def _estimate(
     values: FloatArray, clusters: tuple[IntArray, ...], centre: float | None = None
 ) -> tuple[float, float, int, float]:
-    """Return the mean, its variance, and the number of clusters and degrees of freedom of the kind with fewer."""
+    """Return the mean, its variance, and the smallest number of clusters and of degrees of freedom of any kind."""
     mean = float(values.mean()) if len(values) else math.nan
     counts = [int(np.count_nonzero(np.bincount(numbers))) for numbers in clusters]
     if not counts or min(counts) < 2:

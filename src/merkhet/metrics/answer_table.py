@@ -55,11 +55,11 @@ class TableResponses(Responses):
     """Responses of rows of a table of answers; columns become Python objects only when a metric reads them."""
 
     column: Callable[[str], pa.ChunkedArray]
-    """Returns a column of the answers."""
+    """Returns a column of the answers by name."""
 
     @classmethod
     def collect(cls, column: Callable[[str], pa.ChunkedArray], questions: Sequence[Question]) -> TableResponses:
-        """Collect the responses of answers to these questions, by a function that returns a column of the answers."""
+        """Collect the responses to these questions; ``column`` returns a column of their answers by name."""
         size = len(questions)
 
         def lazy(load: Callable[[], Sequence[Any]]) -> LazyRows:

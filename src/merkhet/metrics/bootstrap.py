@@ -265,7 +265,7 @@ def paired_difference(
 
 
 def _sign_flip_p_value(sums: FloatArray, *, seed: int, flips: int) -> float:
-    """Return the p-value of a sum under random sign flips; equal sums are flipped together by a binomial."""
+    """Return the p-value of a sum under random sign flips; a binomial draws the flips of equal sums at once."""
     observed = abs(sums.sum()) - 1e-12 * np.abs(sums).sum()
     generator = np.random.default_rng([seed, 1])
     distinct = _distinct_rows(np.abs(sums)[:, None])

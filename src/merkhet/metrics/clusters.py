@@ -38,14 +38,14 @@ class Clusters:
 
     @cached_property
     def few(self) -> bool:
-        """Whether facts are resampled: prompts are no clusters, or facts are few and no prompt is asked twice."""
+        """Whether to resample facts: if prompts are no clusters, or facts are few and no prompt is asked twice."""
         if self.prompts is None:
             return True
         distinct_prompts = not len(self.prompts) or int(np.bincount(self.prompts).max()) == 1
         return distinct_prompts and int(np.count_nonzero(np.bincount(self.facts))) <= MAX_BOOTSTRAP_FACTS
 
     def interval(self, values: FloatArray, seed: int) -> Interval:
-        """Estimate the mean with its 95% interval, by resampling facts or robust to both kinds of clusters."""
+        """Estimate the mean and its 95% interval, by resampling facts or in closed form for facts and prompts."""
         if self.few or self.prompts is None:
             return clustered_interval(values, self.facts, seed=seed)
         return robust_interval(values, self.facts, self.prompts)
@@ -53,7 +53,7 @@ class Clusters:
     def difference(
         self, first: FloatArray, second: FloatArray, seed: int, weights: FloatArray | None = None
     ) -> PairedDifference:
-        """Estimate the paired difference of two models, in the same two ways."""
+        """Estimate the paired difference of two models, by resampling or in closed form as :meth:`interval` does."""
         if not len(first):
             return PairedDifference(*[float("nan")] * 4)
         if self.few or self.prompts is None:

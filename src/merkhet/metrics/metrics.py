@@ -259,7 +259,7 @@ def adjust_for_chance(metric: Metric) -> Metric:
     for each question's value v and chance c; a question with chance 1 keeps its value.
     """
     if metric.chance is None or not metric.share:
-        raise InputError(f"adjusted-{metric.name}: there is no chance level to adjust by")
+        raise InputError(f"adjusted-{metric.name}: {metric.name} has no chance level to adjust by; use {metric.name}")
     chance = metric.chance
 
     def values(responses: Responses) -> FloatArray:
@@ -345,7 +345,7 @@ def as_metric(name: str, part: Any) -> Metric:
         return part
     if callable(part):
         return Metric(name.rpartition(":")[2], part, getattr(part, "chance", None))
-    raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses")
+    raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses; name one")
 
 
 def is_metric(name: str) -> bool:

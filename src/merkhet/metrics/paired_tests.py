@@ -87,11 +87,10 @@ def mcnemar_test(
 
 
 def discordant_odds(first: FloatArray, second: FloatArray, weights: FloatArray | None = None) -> float:
-    r"""Return the odds of discordant pairs: questions only the first model has right over those only the second has.
+    r"""Return the odds of discordant pairs: b / c for b questions that only the first model has right, c the second.
 
-    For values of 0 and 1. In (0, ∞); above 1 the first model is better. Where b or c is 0, a half is added to both
-    (Haldane and Anscombe); NaN where the models never differ. This is the odds ratio of matched pairs that
-    McNemar's test is about.
+    For values of 0 and 1. In (0, ∞); above 1 the first model is better. If b or c is 0, a half is added to both
+    (Haldane and Anscombe); NaN if the models never differ. McNemar's test tests whether these odds are 1.
     """
     differences = first - second
     weights = np.ones(len(first)) if weights is None else weights
@@ -115,7 +114,10 @@ def cluster_deviation(differences: FloatArray, *clusters: IntArray) -> float:
 
 
 def _step(differences: FloatArray, *clusters: IntArray, shares: bool) -> float:
-    """Return the mean size of a differing cluster's difference, in mean clusters; 1 for shares if none differs."""
+    """Return the weighted mean size of the clusters' nonzero differences, in units of a mean cluster's size.
+
+    If no cluster differs: 1 for shares, else 0.
+    """
     fewest = min(clusters, key=lambda numbers: len(np.unique(numbers)))
     sums = np.abs(np.bincount(fewest, weights=differences))
     if not sums.any():
@@ -130,7 +132,7 @@ def effect_size(differences: FloatArray, *clusters: IntArray) -> float:
     .. math:: d = \bar d / s
 
     with s of :func:`cluster_deviation`; with one question per cluster this is the usual d. 0.2 is called
-    small, 0.5 medium, 0.8 large. 0 where there is no difference, NaN where all clusters differ by the same.
+    small, 0.5 medium, 0.8 large. 0 if there is no difference, NaN if all clusters differ by the same amount.
     """
     mean, deviation = float(differences.mean()), cluster_deviation(differences, *clusters)
     if mean == 0.0:
@@ -154,12 +156,12 @@ def detectable_difference(
         k = t_{1 - \alpha/2, G - 1} + t_{1 - \beta, G - 1}
 
     with the observed standard deviation s between facts (:func:`merkhet.metrics.paired_tests.cluster_deviation`).
-    Without a ``step`` m it is the usual δ = k s / √G of a paired t-test. But models that hardly differ vary hardly, and
-    would vary more if they did differ: a share b of facts is for the one and c for the other, each by m mean facts,
-    and a difference of m (b - c) with the same product of b and c has a variance of m² (b + c), which is the root
-    above. Where two models never differed, it takes some 7.9 facts that do, all on one side (Connor 1987). NaN with
-    fewer than
-    two facts, or where neither s nor m is above 0.
+    and the number of facts G. Without a ``step`` m this is the usual δ = k s / √G of a paired t-test. The step
+    corrects s for the true difference: models that hardly differ have a small s, which would be larger if they did
+    differ. Let a share b of facts favour one model and a share c the other, each by m. Then a difference of m (b - c)
+    with the same product of b and c has a variance of m² (b + c), which is the root above. If two models never
+    differed, some 7.9 facts must differ, all in favour of one model (Connor 1987). NaN with fewer than two facts, or
+    if neither s nor m is above 0.
     """
     if facts < 2 or not math.isfinite(deviation) or (deviation == 0.0 and step == 0.0):
         return math.nan
@@ -173,7 +175,7 @@ def detectable_difference(
 def facts_needed(
     difference: float, deviation: float, *, step: float = 0.0, significance: float = 0.05, power: float = 0.8
 ) -> int:
-    """Return the smallest number of facts whose :func:`detectable_difference` is not above this one.
+    """Return the smallest number of facts with which ``difference`` is detectable (:func:`detectable_difference`).
 
     Raises:
         ValueError: The difference or the deviation is not above 0, or more than 10⁹ facts would be needed.

@@ -25,8 +25,9 @@ def recall_answers(
 ) -> pa.Table:
     """Make the table of answers from recalls.
 
-    ``golds`` holds the target and the right answers that share the best score: ranks of other ones are not known.
-    Where more right answers share the best score than are among the top symbols, the first others are named.
+    ``golds`` holds the target and the right answers that share the best score; the ranks of other right answers are
+    not known. A recall has only the number of those with the best score. They are named from its top symbols and, if
+    there are more, from the other right answers in their order.
 
     Args:
         recalls: One recall for each statement, in any order.
@@ -83,7 +84,7 @@ def _slice_answers(statements: pa.Table, recalls: pa.Table, symbols: pa.Table) -
 
 
 def _best_others(statements: pa.Table, recalls: pa.Table, counts: IntArray) -> pa.Array:
-    """Name the right answers besides the target that share the best score: as many as ``counts`` says of each."""
+    """Name ``counts`` right answers of each statement, without the target, that share the best score."""
     rows = np.flatnonzero(counts)
     statements, recalls = statements.take(pa.array(rows)), recalls.take(pa.array(rows))
     lengths, names = flatten_lists(statements["answers"])
@@ -123,8 +124,9 @@ def align_recalls(statements: pa.Table, recalls: pa.Table) -> pa.Table:
 def frequency_recalls(stored: pa.Table, asked: pa.Table, symbols: pa.Table) -> pa.Table:
     r"""Return the recalls of a baseline that knows only how often each stored symbol was masked.
 
-    Symbols are ranked by how often they are the target of a stored statement of the same relation and mask, and where
-    that is equal by how often they are one of the mask; the rest is tied. Their scores are the logarithms of
+    Symbols are ranked by how often they are the target of a stored statement of the same relation and mask. Equal
+    counts are ranked by how often the symbol is the target of any relation with this mask; if these are equal too,
+    symbols are tied. Their scores are the logarithms of
 
     .. math:: p = (c_{rm} + q) / (n_{rm} + 1), \quad q = (c_m + 1 / S) / (n_m + 1)
 
@@ -191,7 +193,7 @@ def _symbol_indices(stored: pa.Table, asked: pa.Table, symbols: pa.Table) -> tup
     answers = asked["answers"]
     lengths = pc.list_value_length(answers).to_numpy().astype(np.int64)
     if len(lengths) and not lengths.min():
-        raise InputError("a statement has no right answer; every statement needs at least one")
+        raise InputError("a statement has no right answer; give it at least one")
     owners = np.repeat(np.arange(asked.num_rows), lengths)
     return _index_symbols(stored["target"], symbols), owners, _index_symbols(pc.list_flatten(answers), symbols)
 
@@ -200,7 +202,7 @@ def _index_symbols(column: pa.ChunkedArray, symbols: pa.Table) -> IntArray:
     matches = pc.index_in(column, value_set=symbols["symbol"].combine_chunks())
     if matches.null_count:
         name = column.filter(pc.is_null(matches))[0].as_py()
-        raise InputError(f"{name!r} is asked for or stored, but is none of the {symbols.num_rows:,} symbols")
+        raise InputError(f"{name!r} is not in the table of {symbols.num_rows:,} symbols; add it there")
     indices: IntArray = matches.to_numpy().astype(np.int64)
     return indices
 

@@ -48,7 +48,7 @@ def _unpack(path: Path, folder: Path) -> None:
     except Exception as error:  # The libraries raise anything for broken files.
         if isinstance(error, OSError) and is_disk_full(error):
             raise
-        raise InputError(f"{path} cannot be read as a GGUF model: {first_line(error)}") from error
+        raise InputError(f"{path} cannot be read as a GGUF model: {first_line(error)}. Download it again.") from error
     folder.mkdir(parents=True)
     config = model.config
     if hasattr(config, "quantization_config"):

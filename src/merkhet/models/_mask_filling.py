@@ -72,7 +72,7 @@ class SlotFiller:
     def _rank(
         self, logits: torch.Tensor, located: list[tuple[int, int]], slots: dict[int, _MaskedSlot], count: int
     ) -> Iterator[FilledSlot]:
-        """Rank the vocabulary for questions, each located by its line of logits and its index."""
+        """Rank the vocabulary for each question; ``located`` holds its row of logits and its index."""
         normalisers = torch.logsumexp(logits, dim=1)
         # A special token is no answer: it is neither listed nor ranked above a right answer.
         logits[:, self.special] = -torch.inf
@@ -97,7 +97,10 @@ class SlotFiller:
             )
 
     def _mask_slots(self, questions: Sequence[Question]) -> list[_MaskedSlot | str]:
-        """Mask each question's slot as its right answers of one token leave it; or return the reason why not."""
+        """Mask the slot of each question, or return why it cannot be asked.
+
+        The text around the mask is tokenized as it is around a right answer of one token.
+        """
         answers = [
             (index, text)
             for index, question in enumerate(questions)
@@ -152,7 +155,7 @@ def _single_token(encoding: Any, first: int, last: int) -> int | None:
 
 
 def _count_above_and_equal(logits: torch.Tensor, lines: list[int], tokens: list[int]) -> tuple[IntArray, IntArray]:
-    """Count the logits of each token's line that are above the token's own, and those that equal it."""
+    """Count the logits in each token's row that exceed the token's logit, and those that equal it."""
     if logits.device.type == "cpu":
         # numpy counts booleans many times as fast as torch.
         table = logits.numpy()

@@ -148,7 +148,7 @@ def _check_answer(tokens: Row | list[int], unknown: int | None, length: int) -> 
 
 
 def _separate_span(encoding: Any, sentence: str, first: int, last: int) -> tuple[int, int]:
-    """Return the tokens of the characters from first to last; (0, 0) if they hold more than these and a space."""
+    """Return the span of tokens of the characters from first to last; (0, 0) if it covers more than a space before."""
     start, stop = token_span(encoding, first, last)
     if start == stop:
         return 0, 0

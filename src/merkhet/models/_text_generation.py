@@ -149,7 +149,7 @@ class TextWriter:
     def run_prompts(
         self, prompts: Iterable[Prompt], generate: Callable[[Sequence[Prompt], int], Sequence[Result]]
     ) -> Iterator[tuple[Prompt, Result]]:
-        """Yield each prompt with the result of ``generate``, which takes a batch and the maximum of new tokens."""
+        """Yield each prompt with its result; ``generate`` takes a batch and the maximum number of new tokens."""
         groups: dict[tuple[int, int], list[Prompt]] = defaultdict(list)
         for prompt in sorted(prompts, key=lambda prompt: (-len(prompt[0]), prompt)):
             groups[prompt[1], 0 if self.padding_is_exact else len(prompt[0])].append(prompt)
@@ -164,7 +164,7 @@ class TextWriter:
 
     @cached_property
     def padding_is_exact(self) -> bool:
-        """Whether padding leaves the logits unchanged, tried on a short prompt alone and next to a long one."""
+        """Whether padding leaves the logits unchanged, tested on a short prompt alone and next to a long one."""
         spread = np.linspace(0, self.model.config.get_text_config().vocab_size - 1, 11).astype(int).tolist()
         short, long = tuple(spread[:3]), tuple(spread[3:])
         try:
@@ -207,7 +207,7 @@ class TextWriter:
     ) -> tuple[list[Continuation], torch.Tensor]:
         """Continue rows greedily by at most ``length`` tokens; return also the logits of the first ones.
 
-        A row ends before an end token, or where ``is_complete`` says so by its index and its new tokens.
+        A row ends before an end token, or when ``is_complete`` is true for its index and its new tokens.
         """
         continuations = [Continuation() for _ in rows]
         with torch.inference_mode():

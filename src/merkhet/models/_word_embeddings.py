@@ -83,7 +83,7 @@ class WordEmbeddings:
 
     @cached_property
     def is_causal(self) -> bool:
-        """Whether hidden states ignore later tokens, tried on two rows with the same beginning."""
+        """Whether hidden states ignore later tokens, tested on two rows with the same beginning."""
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         beginning, *ends = (torch.arange(9, device=self.model.device).reshape(3, 3) * 7 + 5) % vocabulary
         rows = torch.stack([torch.cat([beginning, end]) for end in ends])

@@ -131,7 +131,7 @@ class CausalModel(Network):
         with_prompt: bool,
         scores: dict[int, dict[str, FloatArray]],
     ) -> None:
-        """Fill ``scores`` for methods that all score the whole sentence, or all a part given the text before it."""
+        """Fill ``scores`` for methods of one kind: of the whole sentence (``with_prompt``), or of what follows."""
         prompt_tries = []
         with_suffix = with_prompt or any(METHODS[method][0] != "candidate" for method in methods)
         for index, tokenized in usable.items():
@@ -181,9 +181,9 @@ class CausalModel(Network):
         return ids
 
     def start_token(self) -> int:
-        """Return the token that a document begins after.
+        """Return the token that precedes a document.
 
-        The separator of documents comes first: the BOS token of a chat model would announce a speaker.
+        The separator of documents is preferred, because the BOS token of a chat model announces a speaker.
         """
         separator = self.tokenizer.get_vocab().get("<|endoftext|>")
         for token in (separator, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id):
@@ -196,7 +196,7 @@ class CausalModel(Network):
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Return for each row the log-probabilities of its prompt's tokens and of its trie's edges.
 
-        Those of the prompt, without its first token, are empty unless ``with_prompts``.
+        Prompt values exclude the first token; they are empty unless ``with_prompts``.
         """
         longest = max(len(row) for row in rows)
         ids = np.zeros((len(rows), longest), dtype=np.int64)

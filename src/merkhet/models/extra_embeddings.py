@@ -114,8 +114,8 @@ def get_base_embedding(model: MaskedModel | CausalModel) -> Any:
 def _extend_tokenizer(model: MaskedModel | CausalModel, words: Sequence[str]) -> tuple[Any, int]:
     """Return a copy of the model's tokenizer with consecutive tokens for the words, and the id of the first.
 
-    A space before a word belongs to it, as before a mask, and the text after it has the tokens that it has after any
-    word; both are tried. In families that put a space before every text, a word without a space before it is not
+    A word includes the space before it, as a mask does, and the text after it is tokenized as after any other word;
+    both are checked. If the tokenizer puts a space before every text, a word without a space before it is not
     recognized. Words are case-sensitive.
     """
     from tokenizers import AddedToken

@@ -58,7 +58,7 @@ def logits_at(
 def find_last_attention(model: Any) -> Any:
     """Return the attention of an encoder's last layer if all later modules work position by position; else None.
 
-    Tried on two rows: the logits must be the same whether positions are picked after it or after the whole body.
+    Checked on two rows: the logits must be the same whether positions are picked after it or after the whole body.
     """
     layer_lists = [
         module for module in model.base_model.modules() if isinstance(module, torch.nn.ModuleList) and len(module)

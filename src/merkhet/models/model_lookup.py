@@ -118,7 +118,7 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         name = spec.label or path.resolve().name.removesuffix(".gguf").removesuffix(".csv")
         return _resolve_path(spec, path, name, str(path))
     if spec.model.startswith((".", "/", "~")) or spec.model.endswith((".gguf", ".csv")):
-        raise InputError(f"there is no model folder or file {spec.model}")
+        raise InputError(f"there is no model folder or file {spec.model}; check the path")
     snapshot = _download(spec)
     return _resolve_path(spec, snapshot, spec.label or spec.model, f"hub {spec.model} {snapshot.name}")
 

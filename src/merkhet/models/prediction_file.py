@@ -104,9 +104,9 @@ def read_predictions(path: Path) -> dict[str, tuple[str, ...]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
     except csv.Error as error:
-        raise InputError(f"{path} is not a CSV file: {error}") from error
+        raise InputError(f"{path} is not a CSV file ({error}). Save it as CSV.") from error
     if not predictions:
-        raise InputError(f"{path} holds no predictions")
+        raise InputError(f"{path} holds no predictions; write a row for each question")
     return predictions
 
 

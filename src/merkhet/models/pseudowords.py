@@ -86,7 +86,9 @@ def pseudoword_embeddings(model: MaskedModel | CausalModel, settings: Pseudoword
     distances = np.linalg.norm(table - centre, axis=1)
     positive = distances[distances > 0]
     if not len(positive):
-        raise InputError(f"{model.name}: all its embeddings are equal, so there is no room for pseudowords")
+        raise InputError(
+            f"{model.name}: all its embeddings are equal, so there is no room for pseudowords; use a trained model"
+        )
     radius = settings.alpha * float(positive.min())
     random = np.random.default_rng(derived_seed(settings.seed, "pseudowords"))
     points: list[FloatArray] = []

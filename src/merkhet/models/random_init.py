@@ -61,7 +61,9 @@ class UntrainedModel:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
                 config = transformers.AutoConfig.from_pretrained(self.folder)
             except Exception as error:  # The libraries raise anything for broken files.
-                raise InputError(f"{self.name}: {self.folder} cannot be read: {first_line(error)}") from error
+                raise InputError(
+                    f"{self.name}: {self.folder} cannot be read: {first_line(error)}. Copy its files again."
+                ) from error
         else:
             assert self.shape is not None
             tokenizer = train_tokenizer(texts, vocabulary)
@@ -92,7 +94,9 @@ def parse_untrained_model(text: str, find_folder: Callable[[str], Path]) -> Untr
     description = text.removeprefix(RANDOM_PREFIX)
     shape = _SHAPE.fullmatch(description)
     if shape is None:
-        hint = "write random:LAYERSxWIDTH (random:2x128), or name a masked model whose architecture it is to have"
+        hint = (
+            "write random:LAYERSxWIDTH (random:2x128), or random:NAME, with a masked model of the wanted architecture"
+        )
         try:
             folder = find_folder(description)
         except InputError as error:

@@ -21,7 +21,7 @@ Row = tuple[int, ...]
 
 
 class ReadPlan:
-    """Tokens to read at columns of rows, for one candidate after another; equal rows are merged."""
+    """The token log-probabilities that candidates need, each at a column of a row; equal rows are merged."""
 
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
@@ -65,7 +65,7 @@ class RowScheduler:
         self._reads: list[tuple[IntArray, IntArray, IntArray]] = []
 
     def add(self, plan: ReadPlan, prefix: Row = (), suffix: Row = ()) -> int:
-        """Add a plan whose rows are between the tokens of a prompt; return the index of its first value."""
+        """Add a plan, with ``prefix`` and ``suffix`` around each of its rows; return the index of its first value."""
         merged_rows = [self.rows.setdefault((*prefix, *row, *suffix), len(self.rows)) for row in plan.rows]
         row_indices, columns, tokens = plan.reads
         self._reads.append((np.array(merged_rows, dtype=np.int64)[row_indices], columns + len(prefix), tokens))

@@ -18,8 +18,8 @@ ROOT = -1
 class TokenTrie:
     """Token sequences after one root, with their common prefixes merged.
 
-    A node is a token that something follows; nodes go through the model. An edge is a token to predict after a node or
-    the root. The last token of a sequence is only predicted, so it costs no position.
+    A node is a token with a successor; only nodes go through the model. An edge is a token to predict after a node or
+    the root. The last token of a sequence is only predicted, so it needs no position.
     """
 
     tokens: IntArray
@@ -43,7 +43,7 @@ class TokenTrie:
 def build_tries(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[TokenTrie]:
     """Build tries that hold all sequences, with at most ``max_nodes`` nodes unless a single sequence has more.
 
-    Sequences with a common prefix are neighbours, in any order of the list.
+    Sequences are sorted first, so that those with a common prefix are neighbours.
     """
     tries: list[TokenTrie] = []
     builder = _TrieBuilder()

@@ -116,8 +116,8 @@ class CandidateTokenizer:
     the vocabulary spans a space. It is checked for some candidates of every prompt; a prompt that fails the check is
     tokenized whole for each candidate.
 
-    ``apart``: a candidate has the tokens that it has alone, and the sentence those that it has around a mask. Many
-    published programs do this. It differs from what a model was trained on where a space belongs to the word after it.
+    ``apart``: the candidate is tokenized alone, and the sentence around a mask. Many published programs do this. The
+    tokens differ from those in training if a token includes the space before its word.
 
     No candidate may contain a token of ``input_only``. The other arguments are those of a network.
     """
@@ -342,7 +342,7 @@ def _cut_window(encoding: Any, context_end: int, first: int, text: str, head: in
 
 
 def _select_checked(candidates: Sequence[str]) -> list[int]:
-    """Select the candidates to check by: the first, the longest and the last."""
+    """Select the candidates that a check uses: the first, the longest and the last."""
     longest = max(range(len(candidates)), key=lambda index: (len(candidates[index]), -index))
     return list(dict.fromkeys((0, longest, len(candidates) - 1)))
 

@@ -16,7 +16,7 @@ PROBES = Registry(
         ),
         "choose": (
             "merkhet.probes.chat.choose:choose",
-            "let a chat or causal model name one of lettered choices; options orders, mixed_letters, most, shots",
+            "let a chat or causal model choose a letter; options orders, mixed_letters, most, shots",
         ),
         "answer": (
             "merkhet.probes.chat.answer:answer",

@@ -84,9 +84,9 @@ def ask_usable(
     refuse: Callable[[int, str], Iterable[Result]],
     find_problem: Callable[[Question], str | None] = find_slot_problem,
 ) -> tuple[list[Result], float]:
-    """Ask the questions that a probe can ask; return the results and the seconds per question.
+    """Ask the questions that a probe can ask; return all results and the seconds per question.
 
-    ``refuse`` makes the results of a question that cannot be asked, from its index and the reason.
+    ``refuse`` takes the index of a question that cannot be asked and the reason, and returns its results.
     """
     started = time.perf_counter()
     problems = {index: reason for index, question in enumerate(questions) if (reason := find_problem(question))}

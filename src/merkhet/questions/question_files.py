@@ -133,7 +133,7 @@ def _refuse_wrong_candidates(questions: QuestionSet, file: Path) -> None:
 
 
 def _row_location(file: Path, row: int) -> str:
-    """Word the location of a row in its file; blank lines of JSON lines count."""
+    """Describe the location of a row in its file; in JSON lines, blank lines count."""
     if file.suffix == ".jsonl":
         with open(file, "rb") as handle:
             row = [number for number, line in enumerate(handle) if line.strip()][row]

@@ -39,7 +39,7 @@ def write_checkpoint(file: Path, identity: str, content: Mapping[str, Any]) -> N
 
 
 def read_checkpoint(file: Path, identity: str, label: str) -> Mapping[str, Any] | None:
-    """Read the checkpoint of the training with this identity; None if it is missing, damaged or another's."""
+    """Read the checkpoint of the training with this identity; None if it is missing, damaged or of another training."""
     if not file.is_file():
         return None
     try:

@@ -1,4 +1,4 @@
-"""AdamW with its learning-rate schedule and gradient clipping, and the seed of a training."""
+"""AdamW with a learning-rate schedule and gradient clipping, and seeding of random generators."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ class Examples:
         self.space = settings.max_length - template.size
         if self.space < 2:
             raise InputError(
-                f"the setting max_length of learning is {settings.max_length}, and {template.size} of these are "
-                f"special tokens; it should be {template.size + 2} or more"
+                f"learning.settings.max_length must be ≥ {template.size + 2}, as {template.size} tokens are special, "
+                f"got {settings.max_length}"
             )
         self.pieces, self.documents = _pieces(corpus, self.space)
         self.chunks = self._chunks()

@@ -31,7 +31,7 @@ Batch = TypeVar("Batch", bound=Sliceable)
 
 @dataclass
 class TrainingState:
-    """Progress of a training; what a checkpoint holds besides the weights and the optimizer."""
+    """Progress of a training: the part of a checkpoint beside the weights and the optimizer."""
 
     epoch: int = 0
     """Number of finished epochs."""
@@ -103,9 +103,9 @@ class TrainingTask(ABC, Generic[Batch]):
         unit: str = "questions",
         **optimizer: Any,
     ) -> None:
-        """Set what follows from the settings: ``batch_size`` and the hyperparameters of AdamW.
+        """Set the batch size, the optimizer and, from ``examples`` per epoch, the epochs, steps and total.
 
-        Without ``examples``, the number of examples of an epoch, the task sets ``epochs``, ``steps`` and ``total``.
+        A task that does not pass ``examples`` must set ``epochs``, ``steps`` and ``total`` itself.
         """
         self.label, self.settings, self.modules, self.unit = label, settings, modules, unit
         self.batch_size = settings.batch_size
@@ -138,7 +138,7 @@ class TrainingTask(ABC, Generic[Batch]):
         return {"loss": losses[0]} if score is None else {"loss": losses[0], self.score_name: score}
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return the score after an epoch (counted from 1), which is better the higher; None without evaluation."""
+        """Return the score after an epoch (counted from 1), higher is better; None without evaluation."""
         return None
 
     def set_training(self, training: bool) -> None:
@@ -161,7 +161,7 @@ class AutogradTask(TrainingTask[Batch]):
 
     @abstractmethod
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return the summed losses of some examples, ``loss_count`` of them."""
+        """Return a vector of ``loss_count`` losses, each summed over the examples."""
 
     def backward(self, batch: Batch, rows: slice, micro_batch: int) -> torch.Tensor:
         """Compute the gradients of some rows, one micro-batch after the other."""

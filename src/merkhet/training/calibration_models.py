@@ -168,7 +168,7 @@ def make_network(kind: str, vocabulary: int) -> Any:
         return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(**shared, **modernbert))
     if kind == "causal":
         return transformers.LlamaForCausalLM(transformers.LlamaConfig(**shared, tie_word_embeddings=True))
-    raise MerkhetError(f"models with known content are {' or '.join(KINDS)}, not {kind}")
+    raise MerkhetError(f"kind must be {' or '.join(KINDS)}, got {kind}")
 
 
 def save_encoder(trained: Path, folder: Path) -> Path:

@@ -68,8 +68,7 @@ def pretrain(
     max_tokens = model.candidate_tokenizer.max_tokens
     if chosen.max_length > max_tokens:
         raise InputError(
-            f"the setting max_length of learning is {chosen.max_length}, and {model.name} reads "
-            f"{max_tokens} tokens at most; set it to {max_tokens} or less"
+            f"learning.settings.max_length must be ≤ {max_tokens}, the maximum of {model.name}, got {chosen.max_length}"
         )
     if chosen.processes > 1 and processes is None:
         from merkhet.training.distributed._jobs import run_job

@@ -139,7 +139,10 @@ def _read_embeddings(path: Path) -> tuple[TrainingArtifact, Embeddings]:
 
     artifact = read_artifact(path / RECORD if path.is_dir() else path)
     if artifact.record.get("learner") != "soft":
-        raise InputError(f"{artifact.folder} holds an artifact of {artifact.record.get('learner')}, no soft prompts")
+        raise InputError(
+            f"{artifact.folder} is an artifact of {artifact.record.get('learner')}, not soft prompts; "
+            "name another folder"
+        )
     file = artifact.folder / WEIGHTS
     try:
         if file_digest(file) == artifact.record["weights"]:
@@ -172,7 +175,10 @@ def _soft_tokens(training: Sequence[Question], dev: Sequence[Question]) -> list[
     for question in dev:
         missing = sorted(set(SOFT_TOKEN.findall(question.prompt)) - tokens)
         if missing:
-            raise InputError(f"dev question {question.question_id} has {missing[0]}, which no training question has")
+            raise InputError(
+                f"dev question {question.question_id} has {missing[0]}, which no training question has; "
+                "add such a training question, or leave out the dev question"
+            )
     return sorted(tokens)
 
 

@@ -212,7 +212,7 @@ def _rows(file: Path, skipped: _SkippedRows) -> Iterator[list[str]]:
         if not isinstance(text, str):
             skipped.add('no "text"', f"{file.name}:{number}")
         elif _SURROGATE.search(text):
-            skipped.add("half of a character", f"{file.name}:{number}")
+            skipped.add("a lone surrogate", f"{file.name}:{number}")
         else:
             yield [part for part in map(str.strip, text.splitlines()) if part]
 

@@ -26,7 +26,7 @@ def test_an_address_is_brought_to_one_form(given: str, endpoint: str) -> None:
 
 @pytest.mark.parametrize("given", ["localhost:8000", "ftp://x/v1", "http://", "http://localhost:notaport/v1"])
 def test_what_is_no_address_is_refused(given: str) -> None:
-    with pytest.raises(InputError, match="is no address"):
+    with pytest.raises(InputError, match="is not a valid address"):
         read_settings("m", given, {})
 
 

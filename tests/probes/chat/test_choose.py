@@ -169,7 +169,9 @@ def test_examples_are_shown_with_their_letters() -> None:
     # One of each relation.
     numbers = [int(text.partition("country ")[2].split()[0]) % 3 for _, text in messages[0:6:2]]
     assert len(set(numbers)) == 3
-    with pytest.raises(InputError, match="shots is 10, but the task completion has 9 training questions"):
+    with pytest.raises(
+        InputError, match="shots must be ≤ 9, the number of training questions of the task completion, got 10"
+    ):
         list(choose(model, [capital(1)], shots=10, examples=training))
 
 

@@ -111,7 +111,7 @@ def _translate_ordered_list(node: exp.ArrayAgg) -> Any:
 
 
 def _translate_qualify(node: exp.Select) -> Any:
-    """Turn the window filter into a column of an inner query that the outer query filters by."""
+    """Rewrite QUALIFY as a subquery with the condition as a column, and an outer query that filters by it."""
     qualify = node.args.get("qualify")
     if qualify is None:
         return node
@@ -160,7 +160,7 @@ def _fill_template(text: str, **arguments: Any) -> Any:
 
 
 def _translate_case(name: str) -> Callable[[Any], Any]:
-    """Translate lower or upper by character: Java's mapping is another one and depends on context."""
+    """Translate lower or upper by character: Java's mapping differs and depends on context."""
 
     def change(node: Any) -> Any:
         return exp.Anonymous(

@@ -83,9 +83,10 @@ class RuleCompiler:
         return self._select(code, ["f.s", "f.p", "e.o"], source, "f e")
 
     def _chain_queries(self, code: int, length: int, round_number: int) -> Iterator[str]:
-        """Yield one query for each step of a chain that may be new: from it to the right end, then to the left.
+        """Yield one query for each step of a chain that may match a new fact.
 
-        Each join is materialized before the next: a plan that joins both ends first would meet all their pairs.
+        The query joins from this step to the right end of the chain, then to the left end. Each join is materialized
+        before the next: a plan that joins both ends first would produce all their pairs.
         """
         for fresh in range(1, length + 1):
             order = [*range(fresh, length + 1), *range(fresh - 1, 0, -1)]
@@ -114,7 +115,7 @@ class RuleCompiler:
             yield f"with {', '.join(parts)} select {columns}, {proof} from {prefix}{length - 1}{overlap}"
 
     def _select(self, code: int, conclusion: Sequence[str], source: str, atoms: str) -> str:
-        """Return the select of a conclusion from the named atoms of a source, which ends with its condition."""
+        """Return the query for a conclusion; ``source`` joins the ``atoms`` and must end with a where clause."""
         names = atoms.split()
         columns = [f"{term} as {name}" for term, name in zip(conclusion, "spo", strict=True)]
         if self.timed:

@@ -82,7 +82,7 @@ def make_conclusions(tables: Tables, rules: Sequence[str], premises: Sequence[st
 def _store_from_arrays(
     connection: duckdb.DuckDBPyConnection, rules: Sequence[str], premises: Sequence[str], *, timed: bool
 ) -> None:
-    """Store the same from arrays. Premises precede conclusions, so their ids exist when they are needed."""
+    """Store the conclusions by way of arrays; premises precede conclusions, so their ids already exist."""
     texts = _TextLookup(connection, rules, timed)
     stated = connection.sql("select fact_id from ids order by n").to_arrow_table()["fact_id"]
     [(last,)] = connection.execute("select coalesce(max(n), 0) from facts_now").fetchall()

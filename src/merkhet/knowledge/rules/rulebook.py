@@ -69,7 +69,7 @@ _ALIASES = {rule.alias.lower(): name for name, rule in RULES.items() if rule.ali
 
 
 def select_rules(names: Iterable[str]) -> tuple[Rule, ...]:
-    """Return the rules with these names or KMIR aliases; all for none.
+    """Return the rules with these names or KMIR aliases; all rules if there are no names.
 
     Raises:
         InputError: A name is unknown.

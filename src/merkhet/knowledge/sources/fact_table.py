@@ -269,11 +269,13 @@ def cast_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataTyp
     try:
         cast = column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InputError(f"{path}: the column {name!r} holds {column.type}, not {kind}") from error
+        raise InputError(f"{path}: the column {name!r} must hold {kind}, got {column.type}") from error
     try:
         cast.validate(full=True)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{path}: the column {name!r} holds text that is not UTF-8 ({first_line(error)})") from error
+        raise InputError(
+            f"{path}: the column {name!r} holds text that is not UTF-8 ({first_line(error)}). Write it as UTF-8."
+        ) from error
     return cast
 
 

@@ -212,7 +212,7 @@ class _RowReader:
             )
 
     def _entity(self, row: Row, column: str) -> str | None:
-        """Return the short name of an IRI; None, and counted, for blank nodes and quoted triples."""
+        """Return the short name of an IRI; count a blank node or a quoted triple as skipped and return None."""
         cell = row.get(column)
         if cell is None:
             raise ValueError(f"?{column} is empty")
@@ -231,7 +231,7 @@ class _RowReader:
         return None
 
     def _object(self, row: Row) -> tuple[str | None, float | None, str | None] | None:
-        """Return object, value and unit; None, and counted, for a skipped row."""
+        """Return object, value and unit; count a row that is not imported as skipped and return None."""
         cell = row.get("object")
         if "value" in row:
             if cell is not None:

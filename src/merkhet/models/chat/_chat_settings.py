@@ -79,7 +79,9 @@ class ChatSettings(Settings):
                 f"the environment variable {variable} with the key of {self.endpoint} is not set: export {variable}=…"
             )
         if not key.isascii() or not key.isprintable():
-            raise InputError(f"the environment variable {variable} holds no key: it has characters that no key has")
+            raise InputError(
+                f"the environment variable {variable} holds no valid key: it has characters other than printable ASCII"
+            )
         return key
 
 
@@ -95,7 +97,7 @@ def read_settings(model: str, endpoint: str | None, options: Mapping[str, Any] |
         InputError: A setting is unknown or invalid, or a key is written out.
     """
     if not model.isprintable():
-        raise InputError(f"{model!a} is not a name of a model behind an endpoint: it has characters that no name has")
+        raise InputError(f"the model name {model!a} contains characters that are not printable; remove them")
     try:
         return _make_settings(model, endpoint, dict(options or {}))
     except InputError as error:
@@ -132,14 +134,14 @@ def parse_endpoint(model: str) -> tuple[str, str]:
 
 def _normalize_address(endpoint: str) -> str:
     if not endpoint.strip().isprintable():
-        raise InputError(f"the endpoint {endpoint!a} is no address: it has characters that no address has")
+        raise InputError(f"the endpoint {endpoint!a} is not a valid address: it has characters that are not printable")
     try:
         parts = urlsplit(endpoint.strip())
         port = parts.port
     except ValueError as error:
-        raise InputError(f"the endpoint {endpoint!r} is no address ({error})") from error
+        raise InputError(f"the endpoint {endpoint!r} is not a valid address ({error})") from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"the endpoint {endpoint!r} is no address; write it as http://localhost:8000/v1")
+        raise InputError(f"the endpoint {endpoint!r} is not a valid address; write it as http://localhost:8000/v1")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise InputError(
             "the endpoint contains a user, a password or a query; put a key into an environment variable, "

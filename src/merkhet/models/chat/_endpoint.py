@@ -102,7 +102,7 @@ class EndpointModel:
         return refuse_questions(questions, "a chat endpoint ranks no candidates; ask it to choose or to answer")
 
     def has_letter_logprobs(self) -> bool:
-        """Whether replies come with log-probabilities, tried by one small request."""
+        """Whether replies come with log-probabilities, tested by one small request."""
         request = ChatRequest((("user", "Reply with the letter A."),), 1, ("A", "B"))
         (reply,) = self.reply([request])
         return reply.letters is not None

@@ -44,8 +44,8 @@ class FewShotExamples:
             questions = self.by_task[task]
             if len(questions) < self.shots:
                 raise InputError(
-                    f"shots is {self.shots}, but the task {task} has {len(questions)} training questions; set shots to "
-                    f"{len(questions)} or less"
+                    f"shots must be ≤ {len(questions)}, the number of training questions of the task {task}, "
+                    f"got {self.shots}"
                 )
             self._turns[task] = [self.format_example(question) for question in self._draw(questions, task)]
         return self._turns[task]

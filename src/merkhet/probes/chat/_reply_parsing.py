@@ -119,7 +119,7 @@ def _strip_marks(line: str) -> str:
 
 
 def parse_verdict(reply: ChatReply, verdicts: Sequence[Sequence[str]]) -> ParsedReply:
-    """Parse which verdict a reply begins with; of the names of each verdict the first is returned."""
+    """Parse the verdict that a reply begins with, by any of its names; return its first name."""
     text = _normalize(_OPENING.sub("", reply.text.strip()))
     for names in verdicts:
         if text in {_normalize(name) for name in names}:

@@ -36,8 +36,8 @@ def answer(
         model: A chat model.
         questions: The questions.
         methods: ``answer`` or nothing.
-        shots: How many few-shot examples precede a question.
-        seed: The seed of their draw.
+        shots: The number of few-shot examples before a question.
+        seed: The seed of the draw of examples.
         examples: The questions that they are drawn from.
     """
     few_shot = FewShotExamples(examples, shots, seed, lambda example: (answer_prompt(example), example.target))

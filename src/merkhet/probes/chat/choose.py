@@ -1,4 +1,4 @@
-"""Probe ``choose``: the model names one of lettered choices in a random order."""
+"""Probe ``choose``: the model names one of several lettered choices, which are in random order."""
 
 from __future__ import annotations
 
@@ -45,18 +45,19 @@ def choose(
 ) -> Iterator[Answer]:
     """Let the model choose one of the lettered candidates of each question.
 
-    By ``letters`` the choices are ranked by the log-probabilities of their letters; by ``text`` the reply is parsed.
-    The default is ``letters`` if the model returns log-probabilities.
+    The method ``letters`` ranks the choices by the log-probabilities of their letters; ``text`` parses the reply. The
+    default is ``letters`` if the model returns log-probabilities.
 
     Args:
         model: A chat model.
         questions: The questions.
         methods: ``letters``, ``text`` or both.
-        orders: In how many orders each question is asked. The right choice moves evenly through the positions, and a
-            choice's score is its mean over the orders.
-        most: The maximum number of choices; of more candidates the target and a sample of wrong ones are shown.
-        mixed_letters: Whether letters are drawn too, to tell a preference for a letter from one for a position.
-        shots: How many few-shot examples precede a question.
+        orders: The number of orders in which each question is asked. The right choice moves evenly through the
+            positions, and a choice's score is its mean over the orders.
+        most: The maximum number of choices. If there are more candidates, the target and a sample of wrong ones are
+            shown.
+        mixed_letters: Draw the letters too, which separates a preference for a letter from one for a position.
+        shots: The number of few-shot examples before a question.
         seed: The seed of all draws.
         examples: The questions that examples are drawn from.
     """

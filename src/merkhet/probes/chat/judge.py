@@ -49,8 +49,8 @@ def judge(
         model: A chat model.
         questions: The questions.
         methods: ``judge`` or nothing.
-        shots: How many few-shot examples precede a statement.
-        seed: The seed of their draw, and of the draw of wrong candidates.
+        shots: The number of few-shot examples before a statement.
+        seed: The seed of the draws of examples and of wrong candidates.
         examples: The questions that examples are drawn from.
     """
     few_shot = FewShotExamples(examples, shots, seed, lambda example: _format_example(example, seed))
@@ -65,7 +65,7 @@ judge.needs_chat = True  # type: ignore[attr-defined]
 
 
 def make_statements(question: Question, seed: int) -> list[_Statement]:
-    """Make the statements of a question: itself if it has two candidates, else a true and a false one."""
+    """Make a true and a false statement of a question; a question with two candidates is asked as it is."""
     candidates = tuple(dict.fromkeys(question.candidates))
     texts = prompt_texts(question)
     if len(candidates) == 2:

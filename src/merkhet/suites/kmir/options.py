@@ -24,15 +24,13 @@ class KmirOptions(SplitOptions):
     schema_file: StudyPath | None = Field(
         None, alias="schema", description="a YAML file with your own domains, relations and templates"
     )
-    rules: StudyPath | None = Field(
-        None, description="a YAML file with your own rules, by which reasoning questions follow"
-    )
+    rules: StudyPath | None = Field(None, description="a YAML file with your own rules for reasoning questions")
     sensitive: StudyPath | None = Field(None, description="a YAML file with further sensitive words")
     classes: Annotated[tuple[str, ...], Listed] = Field(
-        SENSITIVE_CLASSES, description="classes of entities that nothing is asked about, by name or id"
+        SENSITIVE_CLASSES, description="classes whose entities are not asked about, by name or id"
     )
     paraphrases: int | None = Field(
-        None, ge=1, description="maximum number of templates of a fact for each place asked for (all)"
+        None, ge=1, description="maximum number of templates per fact and asked placeholder (all)"
     )
     checks: int = Field(10_000, ge=1, description="number of checked statements, half of them false")
     rounds: int = Field(

@@ -124,7 +124,7 @@ class Kmir(Suite):
         return build(study, home, engine)
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Read KMIR's own files."""
+        """Read the published files of KMIR."""
         return read_published(place)
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:

@@ -81,7 +81,7 @@ def _limit_relations(study: Study, schema: Schema) -> Schema:
 
 
 def _covers(questions: QuestionSet, schema: Schema, study: Study) -> bool:
-    """Tell whether every relation of a limited schema was asked, so that none passed its turn to another."""
+    """Tell whether every relation of a limited schema has a question; if not, the other relations are needed too."""
     rows = questions.questions.select(["task", "template"]).to_pylist()
     asked = {(row["task"], row["template"].rpartition("/")[0]) for row in rows}
     return all(
@@ -127,7 +127,7 @@ def _complete_schema(knowledge: KnowledgeBase, schema: Schema, *, user_templates
 
 @functools.cache
 def _embedded_predicates() -> frozenset[str]:
-    """Return what embedded packs declare: they have templates for all that is worth asking."""
+    """Return the predicates that embedded packs declare; those worth asking about have templates."""
     return frozenset(name for pack in embedded_packs().values() for name in declared_predicates(pack))
 
 

@@ -99,7 +99,7 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         return losses
 
     def _backward_sharded(self, batch: DeviceBatch, micro_batch: int) -> list[torch.Tensor]:
-        """Do the same with a sharded head: all processes run the same number of micro-batches at once."""
+        """Compute the gradients with a sharded head: all processes run the same number of micro-batches at once."""
         losses = []
         shares = [self.processes.shard(len(batch), rank) for rank in range(self.processes.count)]
         for offset in range(0, max(share.stop - share.start for share in shares), micro_batch):

@@ -98,7 +98,7 @@ class MemoryNetwork:
     def backward_sharded(
         self, batch: DeviceBatch, sizes: Sequence[int], scale: float, *, overwrite: bool
     ) -> HeadGradients:
-        """Do the same with a sharded head; ``sizes`` are the batch sizes of all processes and may be 0."""
+        """Compute loss and gradients with a sharded head; ``sizes``, which may be 0, are those of all processes."""
         assert self.sharded_head is not None
         run = self.sharded_head.processes.run_within_memory
         states = run(lambda: self._share_states(batch), self.device)

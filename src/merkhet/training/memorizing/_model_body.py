@@ -323,7 +323,7 @@ class HalfPrecisionWeights(BodyWeights):
         return self.layer_copies[number]
 
     def begin_step(self) -> None:
-        """Copy the parameters and clear the gradients of the last step."""
+        """Copy the parameters into the half-precision copies, and clear the gradients of the copies."""
         with torch.no_grad():
             torch._foreach_copy_(self.views, [parameter.detach() for parameter in self.masters])
         for copy in self.copies:

@@ -226,7 +226,8 @@ def epoch_batches(
 ) -> list[Batch]:
     """Return the batches of an epoch; they depend on the seed and the epoch alone and hold each statement once.
 
-    ``dynamic`` percent of the statements that have a bare sentence are read in it; ``copies`` draws of them take turns.
+    ``dynamic`` percent of the statements are replaced by their bare sentence (without the other time), if they have
+    one. Epochs cycle through ``copies`` draws of these statements.
     """
     rows: IntArray = np.arange(arrays.count)
     if dynamic:
@@ -239,7 +240,7 @@ def epoch_batches(
 def length_batches(
     arrays: StatementArrays, rows: IntArray, batch_size: int, generator: np.random.Generator | None = None
 ) -> list[Batch]:
-    """Group statements into batches of one padded length; a rest that fills no batch joins the next longer length.
+    """Group statements into batches of one padded length; an incomplete batch joins the next longer length.
 
     A generator shuffles statements and batches. Empty rows are left out.
     """

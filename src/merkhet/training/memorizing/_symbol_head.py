@@ -101,7 +101,7 @@ def head_gradients(
 
 
 class _SeparateTables:
-    """The tables of all outputs, with one product each."""
+    """The weight tables of all outputs, each multiplied separately."""
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs, self.weights = outputs, [weight.detach() for weight in outputs.weights]
@@ -167,7 +167,7 @@ def target_softmax(scores: torch.Tensor, targets: torch.Tensor) -> tuple[torch.T
 
 
 def fusable_target_softmax(scores: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Do the same in a form that a compiler fuses, without a table in float32."""
+    """Compute :func:`target_softmax` in a form that a compiler fuses, without a table in float32."""
     exact = scores.float()
     top = exact.amax(1)
     normalizer = top + (exact - top[:, None]).exp().sum(1).log()
@@ -176,7 +176,7 @@ def fusable_target_softmax(scores: torch.Tensor, targets: torch.Tensor) -> tuple
 
 
 def add_gradient(parameter: torch.nn.Parameter, gradient: torch.Tensor, overwrite: bool) -> None:
-    """Add a gradient to a parameter's, or replace that."""
+    """Add a gradient to that of a parameter, or replace it."""
     if parameter.grad is None:
         parameter.grad = gradient.to(parameter.dtype)
     elif overwrite:
@@ -187,7 +187,7 @@ def add_gradient(parameter: torch.nn.Parameter, gradient: torch.Tensor, overwrit
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of the target and of the best gold answer among all outputs, one row a statement, on the device."""
+    """Ranks of the target and of the best gold answer among all outputs, one row per statement, on the device."""
 
     target_above: torch.Tensor
     """Number of outputs with a higher score than the target."""
@@ -218,8 +218,9 @@ def rank_symbols(
 ) -> Ranks:
     """Rank targets and gold answers in float32; half precision would create ties.
 
-    ``targets`` and ``answers`` are indices of outputs; ``rows`` is the state of each gold answer. With ``processes``,
-    ``outputs`` is this process's shard of ``count`` outputs, and all processes must call this function at once.
+    ``targets`` and ``answers`` are indices of outputs; ``rows`` holds, for each gold answer, the index of its state.
+    With ``processes``, ``outputs`` is this process's shard of ``count`` outputs, and all processes must call this
+    function at once.
     """
     shard = _Shard(processes or ProcessGroup(), outputs.count if count is None else count)
     weight = torch.cat([weight.detach().float() for weight in outputs.weights])
