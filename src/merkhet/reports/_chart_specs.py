@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from merkhet.core import text as fmt
@@ -27,6 +29,7 @@ from merkhet.reports._chart_style import (
     assign_colours,
     join_sentences,
     sample_size_text,
+    score_tooltip,
     short_labels,
 )
 from merkhet.reports._plot_layout import (
@@ -34,7 +37,8 @@ from merkhet.reports._plot_layout import (
     SMALL,
     BarSegment,
     LegendEntry,
-    bar_group_width,
+    Point,
+    bar_groups,
     category_labels,
     columns_frame,
     fit_panel,
@@ -42,13 +46,11 @@ from merkhet.reports._plot_layout import (
     stacked_rows,
     ticks_below,
     title_below,
-    whiskers,
 )
 from merkhet.reports._svg_marks import (
     FONT_SIZE,
     INK,
     PADDING,
-    Bar,
     Drawing,
     Label,
     Line,
@@ -75,7 +77,7 @@ _INSET = 9.0
 
 @dataclass(frozen=True)
 class _ChartSpec:
-    """Hold what an analysis says of a figure besides its rows."""
+    """What an analysis says of a figure besides its rows."""
 
     name: str
     caption: str
@@ -122,27 +124,6 @@ def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection
     return make_chart(rows, _ChartSpec(name, caption, x, y, legend, bool(percent), baselines, log, zero))
 
 
-@dataclass(frozen=True)
-class _Point:
-    """Hold a value at a position along x. Without an interval, both its ends are the value."""
-
-    x: float | str
-    line: str
-    value: float
-    low: float
-    high: float
-    tooltip: str
-
-
-@dataclass(frozen=True)
-class _Look:
-    """Hold the style of a line."""
-
-    colour: str
-    shape: str
-    dash: tuple[float, ...]
-
-
 def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | None:
     """Draw a line with points and intervals for each value of ``line``; each has its own symbol and dash.
 
@@ -159,9 +140,9 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     series = {str(row["line"]): Series(str(row["line"])) for row in known}
     short = short_labels(list(series.values()))
     baselines = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in spec.baselines}
-    looks = _line_looks(list(series), baselines)
+    keys = _line_keys({line: short[entry] for line, entry in series.items()}, baselines)
     points = [
-        _Point(
+        Point(
             row["x"] if is_numeric else fmt.printable(row["x"]),
             str(row["line"]),
             *_interval(row),
@@ -176,59 +157,58 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
         marks, y = columns_frame(axis, 0.0, width, 0.0, _HEIGHT)
         x, labels = _x_positions(positions, list(series), spec, width, is_numeric)
         order = {position: index for index, position in enumerate(sorted(positions) if is_numeric else positions)}
-        ordered = sorted(points, key=lambda point: order[point.x])
-        lines = {line: [point for point in ordered if point.line == line] for line in series}
-        for line, line_points in lines.items():
-            colour, dash = looks[line].colour, looks[line].dash
+        ordered = sorted(points, key=lambda point: order[point.group])
+        for line, key in keys.items():
+            line_points = [point for point in ordered if point.line == line]
             if has_intervals:
                 ends = ((x(point), y(point.low), x(point), y(point.high)) for point in line_points)
-                marks.append(Strokes(tuple(ends), colour, 1.4))
-            marks.append(Line(tuple((x(point), y(point.value)) for point in line_points), colour, dash=dash))
+                marks.append(Strokes(tuple(ends), key.fill, 1.4))
+            marks.append(Line(tuple((x(point), y(point.value)) for point in line_points), key.fill, dash=key.dash))
         marks += [
-            Symbol(x(point), y(point.value), looks[point.line].shape, looks[point.line].colour, tooltip=point.tooltip)
+            Symbol(x(point), y(point.value), keys[point.line].shape, keys[point.line].fill, tooltip=point.tooltip)
             for point in points
-            if point.x in marked
+            if point.group in marked
         ]
         return [*marks, *labels]
 
-    keys = [
-        LegendEntry(
-            fmt.printable(short[entry]), looks[line].colour, looks[line].shape, line=True, dash=looks[line].dash
-        )
-        for line, entry in series.items()
-    ]
-    description = "; ".join(point.tooltip for point in points if point.x in marked)
+    description = "; ".join(point.tooltip for point in points if point.group in marked)
+    chart = fit_panel(build, list(keys.values()))
     axis_start = axis.low if spec.percent else 0.0
     return spec.make_chart(
-        fit_panel(build, keys), f"Line chart of {spec.caption}. {description}.", known, "questions a point", axis_start
+        chart, f"Line chart of {spec.caption}. {description}.", known, "questions a point", axis_start
     )
 
 
-def _line_looks(lines: Sequence[str], baselines: Collection[str] = ()) -> dict[str, _Look]:
+def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[str, LegendEntry]:
     """Choose colours, symbols and dashes, so that lines are distinct without colour too."""
-    models = [line for line in lines if line not in baselines]
-    dashes = {line: DASHES[index % len(DASHES)] for index, line in enumerate(models)}
-    colours = assign_colours([line in baselines for line in lines])
+    dashes = itertools.cycle(DASHES)
+    colours = assign_colours([line in baselines for line in labels])
     return {
-        line: _Look(colour, SYMBOLS[(index + index // len(SYMBOLS)) % len(SYMBOLS)], dashes.get(line, DOTTED))
-        for index, (line, colour) in enumerate(zip(lines, colours, strict=True))
+        line: LegendEntry(
+            fmt.printable(label),
+            colour,
+            SYMBOLS[(index + index // len(SYMBOLS)) % len(SYMBOLS)],
+            line=True,
+            dash=DOTTED if line in baselines else next(dashes),
+        )
+        for index, ((line, label), colour) in enumerate(zip(labels.items(), colours, strict=True))
     }
 
 
 def _x_positions(
     positions: Sequence[Any], lines: Sequence[str], spec: _ChartSpec, width: float, is_numeric: bool
-) -> tuple[Callable[[_Point], float], list[Mark]]:
+) -> tuple[Callable[[Point], float], list[Mark]]:
     """Return the x position of a point as a function, and the labels below; lines over categories are dodged."""
     if is_numeric:
         axis, scale = _number_axis(positions, spec, width)
-        return (lambda point: scale(float(point.x))), ticks_below(axis, scale, _HEIGHT, width)
+        return (lambda point: scale(float(point.group))), ticks_below(axis, scale, _HEIGHT, width)
     pitch = width / len(positions)
     offset = min(12.0, 0.8 * pitch / (len(lines) + 1.8))
     centres = {position: pitch * (index + 0.5) for index, position in enumerate(positions)}
     offsets = {line: offset * (index - (len(lines) - 1) / 2) for index, line in enumerate(lines)}
     labels = category_labels(positions, list(centres.values()), pitch, _HEIGHT)
     marks = [*labels, *title_below(spec.x, width / 2, width, extent(labels).bottom)]
-    return (lambda point: centres[point.x] + offsets[point.line]), marks
+    return (lambda point: centres[point.group] + offsets[point.line]), marks
 
 
 def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> tuple[Axis, Scale]:
@@ -245,7 +225,7 @@ def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> 
     return axis, axis.scale(_INSET, width - _INSET)
 
 
-def _value_axis(points: Sequence[_Point], spec: _ChartSpec) -> Axis:
+def _value_axis(points: Sequence[Point], spec: _ChartSpec) -> Axis:
     """Return the axis of scores, which begins at 0 or, without ``zero``, at the tenth below the lowest interval."""
     low, high = min(point.low for point in points), max(point.high for point in points)
     if not spec.percent:
@@ -265,96 +245,45 @@ def _bars(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | N
     panels, positions, bars = (
         list(dict.fromkeys(fmt.printable(row.get(name) or "") for row in known)) for name in ("panel", "x", "bar")
     )
-    panel_titles = {series.model: label for series, label in short_labels([Series(name) for name in panels]).items()}
-    grouped: dict[str, list[_Point]] = {panel: [] for panel in panels}
+    panel_titles = short_labels([Series(name) for name in panels])
+    colours = {bar: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, bar in enumerate(bars)}
+    separate = bool(spec.x and spec.legend)
+    points_of: dict[str, list[Point]] = {panel: [] for panel in panels}
     for row in known:
         named = (_titled(row, name, spec) for name in ("panel", "x", "bar") if row.get(name))
         x, bar, panel = (fmt.printable(row.get(name) or "") for name in ("x", "bar", "panel"))
         tooltip = f"{', '.join(named)}: {_value_tooltip(row, spec.percent)}"
-        grouped[panel].append(_Point(x, bar, *_interval(row), tooltip))
-    points = [point for panel_points in grouped.values() for point in panel_points]
-    axis = _value_axis(points, replace(spec, zero=True))
-    colours = {bar: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, bar in enumerate(bars)}
-    groups = _BarGroups(positions, bars, colours, spec, {(point.x, point.line) for point in points})
+        points_of[panel].append(Point((x, bar) if separate else x, bar, *_interval(row), tooltip, colours[bar]))
+    points = [point for panel_points in points_of.values() for point in panel_points]
+    filled = {point.group for point in points}
+    settings = {(x, bar): f"{x}/{bar}" for x in positions for bar in bars if (x, bar) in filled}
+    draw_groups = partial(
+        bar_groups,
+        axis=_value_axis(points, replace(spec, zero=True)),
+        groups=settings if separate else dict(zip(positions, positions, strict=True)),
+        slots={bar: 0 if separate else index for index, bar in enumerate(bars)},
+        bar_width=_MAX_BAR_WIDTH,
+        outline=0.5,
+        title=f"{spec.x}/{spec.legend}" if separate else spec.x,
+        label_size=SMALL if separate else FONT_SIZE,
+    )
     keys = [LegendEntry(bar, colours[bar], stroke=INK) for bar in bars]
     if len(panels) == 1:
-        chart = fit_panel(lambda width: groups.marks(points, axis, 0.0, width, 0.0, _HEIGHT), keys, spec.legend)
+        chart = fit_panel(lambda width: draw_groups(points, width=width, height=_HEIGHT), keys, spec.legend)
     else:
-        marks = _facets({panel_titles[panel]: panel_points for panel, panel_points in grouped.items()}, groups, axis)
+        marks = _facets(dict(zip(panel_titles.values(), points_of.values(), strict=True)), draw_groups)
         chart = make_drawing([*marks, *legend_below(marks, keys, spec.legend, PANEL - 2 * PADDING)])
     description = f"Bar chart of {spec.caption} " + "; ".join(point.tooltip for point in points) + "."
     return spec.make_chart(chart, description, known, "questions a bar")
 
 
-@dataclass(frozen=True)
-class _BarGroups:
-    """Draw groups of bars at positions along x."""
-
-    positions: Sequence[str]
-    bars: Sequence[str]
-    colours: Mapping[str, str]
-    spec: _ChartSpec
-    filled: Collection[tuple[float | str, str]]
-    """The pairs of position and bar that have a value."""
-
-    def marks(
-        self,
-        points: Sequence[_Point],
-        axis: Axis,
-        left: float,
-        width: float,
-        top: float,
-        height: float,
-        *,
-        labelled: tuple[bool, bool] = (True, True),
-    ) -> list[Mark]:
-        """Draw the groups of one panel; ``labelled`` says whether its values and its positions are labelled."""
-        marks, y = columns_frame(axis, left, width, top, height, labelled=labelled[0])
-        settings = [(x, bar) for x in self.positions for bar in self.bars if (x, bar) in self.filled]
-        separate = bool(self.spec.x and self.spec.legend)
-        labels = [f"{x}/{bar}" for x, bar in settings] if separate else list(self.positions)
-        pitch = width / len(labels)
-        centres = [left + pitch * (index + 0.5) for index in range(len(labels))]
-        if separate:
-            bar_width = bar_group_width(pitch, _MAX_BAR_WIDTH)
-            starts = {setting: centre - bar_width / 2 for setting, centre in zip(settings, centres, strict=True)}
-        else:
-            group_width = bar_group_width(pitch, _MAX_BAR_WIDTH * len(self.bars))
-            bar_width = group_width / len(self.bars)
-            starts = {
-                (x, bar): centre - group_width / 2 + bar_width * index
-                for x, centre in zip(self.positions, centres, strict=True)
-                for index, bar in enumerate(self.bars)
-            }
-        placed = [(point, starts[str(point.x), point.line]) for point in points]
-        marks += [
-            Bar(
-                *(x, min(y(0), y(point.value)), bar_width, abs(y(point.value) - y(0)), self.colours[point.line]),
-                point.tooltip,
-                stroke=INK,
-                stroke_width=0.5,
-            )
-            for point, x in placed
-        ]
-        marks += whiskers(
-            (x + bar_width / 2, y(point.low), x + bar_width / 2, y(point.high))
-            for point, x in placed
-            if point.low < point.high
-        )
-        if labelled[1]:
-            below = category_labels(labels, centres, pitch, top + height, SMALL if separate else FONT_SIZE)
-            title = f"{self.spec.x}/{self.spec.legend}" if separate else self.spec.x
-            marks += [*below, *title_below(title, left + width / 2, width, extent(below).bottom)]
-        return marks
-
-
-def _facets(panels: Mapping[str, Sequence[_Point]], groups: _BarGroups, axis: Axis) -> list[Mark]:
+def _facets(panels: Mapping[str, Sequence[Point]], draw_groups: Callable[..., list[Mark]]) -> list[Mark]:
     """Draw small panels in two columns with one scale; values are labelled at the left, positions at the bottom."""
     marks: list[Mark] = []
     for number, (head, points) in enumerate(panels.items()):
         left, top = (_FACET_WIDTH + 22) * (number % 2), (_FACET_HEIGHT + 34) * (number // 2)
         labelled = (number % 2 == 0, number + 2 >= len(panels))
-        marks += groups.marks(points, axis, left, _FACET_WIDTH, top, _FACET_HEIGHT, labelled=labelled)
+        marks += draw_groups(points, left=left, top=top, width=_FACET_WIDTH, height=_FACET_HEIGHT, labelled=labelled)
         head = shorten(head, FONT_SIZE, _FACET_WIDTH, bold=True)
         marks.append(Label(left + _FACET_WIDTH / 2, top - 8, head, "middle", bold=True))
     return marks
@@ -394,9 +323,7 @@ def _interval(row: Mapping[str, Any]) -> tuple[float, float, float]:
 
 
 def _value_tooltip(row: Mapping[str, Any], percent: bool) -> str:
-    interval = fmt.interval(row.get("low"), row.get("high"), percent=percent)
-    count = "" if row.get("n") is None else f", n = {fmt.count(row['n'])}"
-    return f"{fmt.score(row['value'], percent=percent)}{' ' if interval else ''}{interval}{count}"
+    return score_tooltip(row["value"], row.get("low"), row.get("high"), n=row.get("n"), percent=percent)
 
 
 def _titled(row: Mapping[str, Any], name: str, spec: _ChartSpec) -> str:

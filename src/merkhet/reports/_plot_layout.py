@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from merkhet.reports._axis_scales import Axis, Scale
 from merkhet.reports._svg_marks import (
@@ -24,6 +25,8 @@ from merkhet.reports._svg_marks import (
 )
 from merkhet.reports._text_width import ASCENT, DESCENT, shorten, text_width, wrap
 
+VERMILION = "#D55E00"
+"""Red of Okabe and Ito's palette, reserved for chance; intervals use its black."""
 GRID = "#ececf0"
 AXIS = "#8a8a90"
 PANEL = 360.0
@@ -47,17 +50,25 @@ _MAX_TITLE_LINES = 3
 
 
 @dataclass(frozen=True)
-class Frame:
-    """Hold the axes around a plot, the scale of its values, and the centres of its rows."""
+class Point:
+    """A value with its interval. Without an interval, both ends are the value."""
 
-    marks: tuple[Mark, ...]
-    scale: Scale
-    centres: tuple[float, ...]
+    group: Any
+    """Position of the point, or of its group of bars."""
+    line: str
+    """Line or bar that it belongs to."""
+    value: float
+    low: float
+    high: float
+    tooltip: str
+    fill: str = ""
+    chance: float | None = None
+    dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """Describe an entry of a legend."""
+    """An entry of a legend."""
 
     label: str
     fill: str
@@ -71,7 +82,7 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class BarSegment:
-    """Describe a segment of a stacked bar."""
+    """A segment of a stacked bar."""
 
     size: float
     fill: str
@@ -103,17 +114,21 @@ def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[LegendEnt
     return make_drawing([*marks, *legend_below(marks, keys, title, PANEL - 2 * PADDING)], PANEL)
 
 
-def rows_frame(names: Sequence[str], axis: Axis, width: float) -> Frame:
-    """Lay out rows with their names at the left and the axis of values below."""
+def rows_frame(names: Sequence[str], axis: Axis, width: float) -> tuple[list[Mark], Scale, list[float]]:
+    """Lay out rows with their names at the left and the axis of values below.
+
+    Returns:
+        The marks of grid, names and axis, the scale of values, and the centres of the rows.
+    """
     bottom = ROW * len(names)
     scale = axis.scale(0.0, width)
-    centres = tuple(ROW * (index + 0.5) for index in range(len(names)))
-    marks = (
+    centres = [ROW * (index + 0.5) for index in range(len(names))]
+    marks = [
         *grid([(scale(tick), 0.0, scale(tick), bottom) for tick in axis.ticks]),
         *names_at_left(names, centres),
         *ticks_below(axis, scale, bottom, width),
-    )
-    return Frame(marks, scale, centres)
+    ]
+    return marks, scale, centres
 
 
 def stacked_rows(
@@ -122,26 +137,14 @@ def stacked_rows(
     """Draw a panel of horizontal stacked bars with a legend."""
 
     def build(width: float) -> list[Mark]:
-        frame = rows_frame(list(rows), axis, width)
-        bars: list[Mark] = []
-        for segments, centre in zip(rows.values(), frame.centres, strict=True):
+        marks, x, centres = rows_frame(list(rows), axis, width)
+        for segments, centre in zip(rows.values(), centres, strict=True):
             start = 0.0
             for segment in segments:
-                left, right = frame.scale(start), frame.scale(start + segment.size)
-                bars.append(
-                    Bar(
-                        left,
-                        centre - 9,
-                        right - left,
-                        18.0,
-                        segment.fill,
-                        segment.tooltip,
-                        stroke="white",
-                        stroke_width=0.6,
-                    )
-                )
+                size = (x(start + segment.size) - x(start), 18.0)
+                marks.append(Bar(x(start), centre - 9, *size, segment.fill, segment.tooltip, "white", 0.6))
                 start += segment.size
-        return [*frame.marks, *bars]
+        return marks
 
     return fit_panel(build, keys, title)
 
@@ -261,9 +264,55 @@ def category_labels(
     ]
 
 
-def bar_group_width(pitch: float, preferred: float) -> float:
-    """Return the preferred width of a group of bars, limited to 85% of the pitch."""
-    return min(preferred, 0.85 * pitch)
+def bar_groups(
+    points: Sequence[Point],
+    axis: Axis,
+    groups: Mapping[Any, str],
+    slots: Mapping[str, int],
+    *,
+    width: float,
+    height: float,
+    bar_width: float,
+    outline: float,
+    left: float = 0.0,
+    top: float = 0.0,
+    title: str = "",
+    label_size: float = FONT_SIZE,
+    labelled: tuple[bool, bool] = (True, True),
+) -> list[Mark]:
+    """Draw groups of bars side by side, with intervals and chance.
+
+    Args:
+        groups: Label of each group.
+        slots: Position of each line within a group.
+        bar_width: Width of a bar where the groups leave room for it.
+        outline: Width of the bars' outlines.
+        title: Title below the groups.
+        labelled: Whether values are labelled at the left, and groups below.
+    """
+    marks, y = columns_frame(axis, left, width, top, height, labelled=labelled[0])
+    pitch = width / len(groups)
+    slot_count = max(slots.values()) + 1
+    bar_width = min(bar_width * slot_count, 0.85 * pitch) / slot_count
+    centres = {group: left + pitch * (index + 0.5) for index, group in enumerate(groups)}
+    placed = [
+        (point, centres[point.group] + bar_width * (slots[point.line] - slot_count / 2), y(point.value))
+        for point in points
+    ]
+    marks += [
+        Bar(x, min(y(0), end), bar_width, abs(end - y(0)), point.fill, point.tooltip, INK, outline, point.dash)
+        for point, x, end in placed
+    ]
+    middles = [(point, x + bar_width / 2) for point, x, _ in placed]
+    marks += whiskers((x, y(point.low), x, y(point.high)) for point, x in middles if point.low < point.high)
+    chances = [
+        (x, y(point.chance), x + bar_width, y(point.chance)) for point, x, _ in placed if point.chance is not None
+    ]
+    marks += [Strokes(tuple(chances), VERMILION, 2.2)] if chances else []
+    if labelled[1]:
+        labels = category_labels(list(groups.values()), list(centres.values()), pitch, top + height, label_size)
+        marks += [*labels, *title_below(title, left + width / 2, width, extent(labels).bottom)]
+    return marks
 
 
 def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[Mark]:
