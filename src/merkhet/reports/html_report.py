@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -30,7 +30,7 @@ from merkhet.reports._summary import count_run, summarize
 from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import Scoreboard, group_names, grouped_rows
+from merkhet.reports.scoreboard import Scoreboard, ScoreRow, rows_by_group
 from merkhet.reports.table_writers import as_page_table
 from merkhet.reports.tables import (
     all_scores_table,
@@ -64,7 +64,7 @@ def _content(data: ReportData) -> dict[str, Any]:
     board = run_scoreboard(data)
     outcomes = judge_answers(data.questions, data.answers, data.candidates, board)
     colours = line_colours(outcomes.series, baselines)
-    groups = group_names(data.scores)
+    groups = rows_by_group(data.scores)
     calibration = calibration_status(data)
     paragraphs, sources = methods_text(data, outcomes.choices.tolist(), calibration)
     date = fmt.printable(str(data.record.get("date", ""))[:16].replace("T", ", "))
@@ -88,7 +88,7 @@ def _content(data: ReportData) -> dict[str, Any]:
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
         "all_scores": _all_scores(data),
         "figures": _figures(data, board, outcomes, colours, groups),
-        "groups": _groups(data, board, groups),
+        "groups": _groups(board, groups),
         "comparisons": _comparisons(data),
         "cards": card_views(calibration.cards, calibration),
         "other_cards": card_views(calibration.other_cards, calibration, len(calibration.cards)),
@@ -124,12 +124,12 @@ def _all_scores(data: ReportData) -> dict[str, Any]:
     return {"count": len(table.rows), "table": as_page_table(shown, dense=True, budget=_SCORES_BUDGET, rest=rest)}
 
 
-def _groups(data: ReportData, board: Scoreboard, groups: Sequence[str]) -> list[dict[str, Any]]:
+def _groups(board: Scoreboard, groups: Mapping[str, list[ScoreRow]]) -> list[dict[str, Any]]:
     """Render the tables of groups; the more group columns, scores and models there are, the fewer rows each has."""
     tables_per_page = max(1, len(groups) * len(board.columns))
     limit = min(_MAX_GROUPS, max(10, _MAX_GROUP_CELLS // max(1, tables_per_page * len(board.series))))
     sections = []
-    for index, group in enumerate(groups):
+    for index, (group, rows) in enumerate(groups.items()):
         tables = [
             {
                 "title": column.label,
@@ -140,7 +140,7 @@ def _groups(data: ReportData, board: Scoreboard, groups: Sequence[str]) -> list[
                     rest=_IN_SCORES,
                 ),
             }
-            for column, table in group_report_tables(data.scores, group, board, limit).items()
+            for column, table in group_report_tables(rows, group, board, limit).items()
         ]
         if tables:
             sections.append({"name": fmt.printable(group), "id": f"by-{index}", "tables": tables})
@@ -166,20 +166,25 @@ def _unusable(data: ReportData) -> dict[str, Any]:
 
 
 def _figures(
-    data: ReportData, board: Scoreboard, outcomes: Outcomes, colours: dict[Any, str], groups: list[str]
+    data: ReportData,
+    board: Scoreboard,
+    outcomes: Outcomes,
+    colours: dict[Any, str],
+    groups: Mapping[str, list[ScoreRow]],
 ) -> dict[str, Any]:
     """Draw the figures that fit into the page, by kind, and count the others.
 
     All scores are in one chart, and each in a panel; there is a heat map of groups, one of tasks for each model, ranks,
     and the differences of models.
     """
-    rows = {group: grouped_rows(data.scores, group) for group in groups}
-    maps = (heat.heat_chart(rows[group], group, column, board.series) for group in groups for column in board.columns)
+    maps = (
+        heat.heat_chart(rows, group, column, board.series) for group, rows in groups.items() for column in board.columns
+    )
     charts: dict[str, Sequence[NamedChart | None]] = {
         "grouped": [figures.grouped_chart(board, colours, data.baselines())] if len(board.columns) > 1 else [],
         "scores": figures.score_charts(board, colours),
         "heat": [next((chart for chart in maps if chart is not None), None)],
-        "tasks": heat.task_heat_charts(rows.get("domain", ()), "domain", board.columns, board.series),
+        "tasks": heat.task_heat_charts(groups.get("domain", ()), "domain", board.columns, board.series),
         "ranks": figures.rank_charts(outcomes),
         "differences": [difference_chart(data.findings.get("comparisons") or ())],
     }
