@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any
 
 from merkhet.core import text as fmt
+from merkhet.reports import _plot_layout as layout
+from merkhet.reports import _svg_marks as svg
 from merkhet.reports._axis_scales import (
     Axis,
     Scale,
@@ -31,34 +33,6 @@ from merkhet.reports._chart_style import (
     sample_size_text,
     score_tooltip,
     short_labels,
-)
-from merkhet.reports._plot_layout import (
-    PANEL,
-    SMALL,
-    BarSegment,
-    LegendEntry,
-    Point,
-    bar_groups,
-    category_labels,
-    columns_frame,
-    fit_panel,
-    legend_below,
-    stacked_rows,
-    ticks_below,
-    title_below,
-)
-from merkhet.reports._svg_marks import (
-    FONT_SIZE,
-    INK,
-    PADDING,
-    Drawing,
-    Label,
-    Line,
-    Mark,
-    Strokes,
-    Symbol,
-    extent,
-    make_drawing,
 )
 from merkhet.reports._text_width import shorten
 from merkhet.reports.scoreboard import Series
@@ -92,7 +66,12 @@ class _ChartSpec:
     """Whether the axis of scores includes 0."""
 
     def make_chart(
-        self, chart: Drawing, description: str, rows: Sequence[Mapping[str, Any]], unit: str, axis_start: float = 0.0
+        self,
+        chart: svg.Drawing,
+        description: str,
+        rows: Sequence[Mapping[str, Any]],
+        unit: str,
+        axis_start: float = 0.0,
     ) -> NamedChart:
         """Name the chart; its caption adds the number of questions and what the thin lines are."""
         sizes = [int(size) for row in rows if (size := fmt.finite_or_none(row.get("n"))) is not None]
@@ -142,7 +121,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     baselines = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in spec.baselines}
     keys = _line_keys({line: short[entry] for line, entry in series.items()}, baselines)
     points = [
-        Point(
+        layout.Point(
             row["x"] if is_numeric else fmt.printable(row["x"]),
             str(row["line"]),
             *_interval(row),
@@ -153,8 +132,8 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     axis = _value_axis(points, spec)
     has_intervals = any(fmt.finite_or_none(row.get("low")) is not None for row in known)
 
-    def build(width: float) -> list[Mark]:
-        marks, y = columns_frame(axis, 0.0, width, 0.0, _HEIGHT)
+    def build(width: float) -> list[svg.Mark]:
+        marks, y = layout.columns_frame(axis, 0.0, width, 0.0, _HEIGHT)
         x, labels = _x_positions(positions, list(series), spec, width, is_numeric)
         order = {position: index for index, position in enumerate(sorted(positions) if is_numeric else positions)}
         ordered = sorted(points, key=lambda point: order[point.group])
@@ -162,29 +141,29 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
             line_points = [point for point in ordered if point.line == line]
             if has_intervals:
                 ends = ((x(point), y(point.low), x(point), y(point.high)) for point in line_points)
-                marks.append(Strokes(tuple(ends), key.fill, 1.4))
-            marks.append(Line(tuple((x(point), y(point.value)) for point in line_points), key.fill, dash=key.dash))
+                marks.append(svg.Strokes(tuple(ends), key.fill, 1.4))
+            marks.append(svg.Line(tuple((x(point), y(point.value)) for point in line_points), key.fill, dash=key.dash))
         marks += [
-            Symbol(x(point), y(point.value), keys[point.line].shape, keys[point.line].fill, tooltip=point.tooltip)
+            svg.Symbol(x(point), y(point.value), keys[point.line].shape, keys[point.line].fill, tooltip=point.tooltip)
             for point in points
             if point.group in marked
         ]
         return [*marks, *labels]
 
     description = "; ".join(point.tooltip for point in points if point.group in marked)
-    chart = fit_panel(build, list(keys.values()))
+    chart = layout.fit_panel(build, list(keys.values()))
     axis_start = axis.low if spec.percent else 0.0
     return spec.make_chart(
         chart, f"Line chart of {spec.caption}. {description}.", known, "questions a point", axis_start
     )
 
 
-def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[str, LegendEntry]:
+def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[str, layout.LegendEntry]:
     """Choose colours, symbols and dashes, so that lines are distinct without colour too."""
     dashes = itertools.cycle(DASHES)
     colours = assign_colours([line in baselines for line in labels])
     return {
-        line: LegendEntry(
+        line: layout.LegendEntry(
             fmt.printable(label),
             colour,
             SYMBOLS[(index + index // len(SYMBOLS)) % len(SYMBOLS)],
@@ -197,17 +176,17 @@ def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[st
 
 def _x_positions(
     positions: Sequence[Any], lines: Sequence[str], spec: _ChartSpec, width: float, is_numeric: bool
-) -> tuple[Callable[[Point], float], list[Mark]]:
+) -> tuple[Callable[[layout.Point], float], list[svg.Mark]]:
     """Return the x position of a point as a function, and the labels below; lines over categories are dodged."""
     if is_numeric:
         axis, scale = _number_axis(positions, spec, width)
-        return (lambda point: scale(float(point.group))), ticks_below(axis, scale, _HEIGHT, width)
+        return (lambda point: scale(float(point.group))), layout.ticks_below(axis, scale, _HEIGHT, width)
     pitch = width / len(positions)
     offset = min(12.0, 0.8 * pitch / (len(lines) + 1.8))
     centres = {position: pitch * (index + 0.5) for index, position in enumerate(positions)}
     offsets = {line: offset * (index - (len(lines) - 1) / 2) for index, line in enumerate(lines)}
-    labels = category_labels(positions, list(centres.values()), pitch, _HEIGHT)
-    marks = [*labels, *title_below(spec.x, width / 2, width, extent(labels).bottom)]
+    labels = layout.category_labels(positions, list(centres.values()), pitch, _HEIGHT)
+    marks = [*labels, *layout.title_below(spec.x, width / 2, width, svg.extent(labels).bottom)]
     return (lambda point: centres[point.group] + offsets[point.line]), marks
 
 
@@ -225,7 +204,7 @@ def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> 
     return axis, axis.scale(_INSET, width - _INSET)
 
 
-def _value_axis(points: Sequence[Point], spec: _ChartSpec) -> Axis:
+def _value_axis(points: Sequence[layout.Point], spec: _ChartSpec) -> Axis:
     """Return the axis of scores, which begins at 0 or, without ``zero``, at the tenth below the lowest interval."""
     low, high = min(point.low for point in points), max(point.high for point in points)
     if not spec.percent:
@@ -248,44 +227,46 @@ def _bars(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | N
     panel_titles = short_labels([Series(name) for name in panels])
     colours = {bar: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, bar in enumerate(bars)}
     separate = bool(spec.x and spec.legend)
-    points_of: dict[str, list[Point]] = {panel: [] for panel in panels}
+    points_of: dict[str, list[layout.Point]] = {panel: [] for panel in panels}
     for row in known:
         named = (_titled(row, name, spec) for name in ("panel", "x", "bar") if row.get(name))
         x, bar, panel = (fmt.printable(row.get(name) or "") for name in ("x", "bar", "panel"))
         tooltip = f"{', '.join(named)}: {_value_tooltip(row, spec.percent)}"
-        points_of[panel].append(Point((x, bar) if separate else x, bar, *_interval(row), tooltip, colours[bar]))
+        points_of[panel].append(layout.Point((x, bar) if separate else x, bar, *_interval(row), tooltip, colours[bar]))
     points = [point for panel_points in points_of.values() for point in panel_points]
     filled = {point.group for point in points}
     settings = {(x, bar): f"{x}/{bar}" for x in positions for bar in bars if (x, bar) in filled}
     draw_groups = partial(
-        bar_groups,
+        layout.bar_groups,
         axis=_value_axis(points, replace(spec, zero=True)),
         groups=settings if separate else dict(zip(positions, positions, strict=True)),
         slots={bar: 0 if separate else index for index, bar in enumerate(bars)},
         bar_width=_MAX_BAR_WIDTH,
         outline=0.5,
         title=f"{spec.x}/{spec.legend}" if separate else spec.x,
-        label_size=SMALL if separate else FONT_SIZE,
+        label_size=layout.SMALL if separate else svg.FONT_SIZE,
     )
-    keys = [LegendEntry(bar, colours[bar], stroke=INK) for bar in bars]
+    keys = [layout.LegendEntry(bar, colours[bar], stroke=svg.INK) for bar in bars]
     if len(panels) == 1:
-        chart = fit_panel(lambda width: draw_groups(points, width=width, height=_HEIGHT), keys, spec.legend)
+        chart = layout.fit_panel(lambda width: draw_groups(points, width=width, height=_HEIGHT), keys, spec.legend)
     else:
         marks = _facets(dict(zip(panel_titles.values(), points_of.values(), strict=True)), draw_groups)
-        chart = make_drawing([*marks, *legend_below(marks, keys, spec.legend, PANEL - 2 * PADDING)])
+        chart = svg.make_drawing(
+            [*marks, *layout.legend_below(marks, keys, spec.legend, layout.PANEL - 2 * svg.PADDING)]
+        )
     description = f"Bar chart of {spec.caption} " + "; ".join(point.tooltip for point in points) + "."
     return spec.make_chart(chart, description, known, "questions a bar")
 
 
-def _facets(panels: Mapping[str, Sequence[Point]], draw_groups: Callable[..., list[Mark]]) -> list[Mark]:
+def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[..., list[svg.Mark]]) -> list[svg.Mark]:
     """Draw small panels in two columns with one scale; values are labelled at the left, positions at the bottom."""
-    marks: list[Mark] = []
+    marks: list[svg.Mark] = []
     for number, (head, points) in enumerate(panels.items()):
         left, top = (_FACET_WIDTH + 22) * (number % 2), (_FACET_HEIGHT + 34) * (number // 2)
         labelled = (number % 2 == 0, number + 2 >= len(panels))
         marks += draw_groups(points, left=left, top=top, width=_FACET_WIDTH, height=_FACET_HEIGHT, labelled=labelled)
-        head = shorten(head, FONT_SIZE, _FACET_WIDTH, bold=True)
-        marks.append(Label(left + _FACET_WIDTH / 2, top - 8, head, "middle", bold=True))
+        head = shorten(head, svg.FONT_SIZE, _FACET_WIDTH, bold=True)
+        marks.append(svg.Label(left + _FACET_WIDTH / 2, top - 8, head, "middle", bold=True))
     return marks
 
 
@@ -297,12 +278,12 @@ def _stack(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     known = [row for row in rows if fmt.finite_or_none(row.get("count")) is not None]
     if not any(row["count"] for row in known):
         return None
-    stacks: dict[str, list[tuple[int, BarSegment]]] = {bar: [] for bar in bars}
+    stacks: dict[str, list[tuple[int, layout.BarSegment]]] = {bar: [] for bar in bars}
     tooltips = []
     for row in known:
         bar, part = fmt.printable(row["bar"]), fmt.printable(row["part"])
         tooltip = f"{bar}, {part}: {fmt.count(row['count'])}"
-        stacks[bar].append((parts.index(part), BarSegment(row["count"], colours[part], tooltip)))
+        stacks[bar].append((parts.index(part), layout.BarSegment(row["count"], colours[part], tooltip)))
         if row["count"]:
             tooltips.append(tooltip)
     ordered = {
@@ -310,7 +291,7 @@ def _stack(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     }
     totals = [sum(part.size for part in segments) for segments in ordered.values()]
     axis = value_axis(0.0, max(totals), si_labels, title=spec.x or "questions", integers=True)
-    chart = stacked_rows(ordered, axis, [LegendEntry(part, colours[part]) for part in parts])
+    chart = layout.stacked_rows(ordered, axis, [layout.LegendEntry(part, colours[part]) for part in parts])
     description = f"Stacked bars: {spec.caption}. {'; '.join(tooltips)}."
     return spec.make_chart(chart, description, [{"n": size} for size in totals], "questions a bar")
 

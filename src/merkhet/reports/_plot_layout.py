@@ -8,21 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from merkhet.reports import _svg_marks as svg
 from merkhet.reports._axis_scales import Axis, Scale
-from merkhet.reports._svg_marks import (
-    FONT_SIZE,
-    INK,
-    PADDING,
-    Bar,
-    Drawing,
-    Label,
-    Line,
-    Mark,
-    Strokes,
-    Symbol,
-    extent,
-    make_drawing,
-)
 from merkhet.reports._text_width import ASCENT, DESCENT, shorten, text_width, wrap
 
 VERMILION = "#D55E00"
@@ -89,7 +76,9 @@ class BarSegment:
     tooltip: str
 
 
-def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[LegendEntry] = (), title: str = "") -> Drawing:
+def fit_panel(
+    build: Callable[[float], Sequence[svg.Mark]], keys: Sequence[LegendEntry] = (), title: str = ""
+) -> svg.Drawing:
     """Draw a plot and its labels so that the panel is exactly `PANEL` pixels wide.
 
     Args:
@@ -97,13 +86,13 @@ def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[LegendEnt
         keys: Entries of the legend below.
         title: Title of the legend.
     """
-    width = PANEL - 2 * PADDING
-    marks: Sequence[Mark] = ()
+    width = PANEL - 2 * svg.PADDING
+    marks: Sequence[svg.Mark] = ()
     widest = 0.0
     for _ in range(_MAX_TRIES):
         candidate = build(width)
-        box = extent(candidate)
-        excess = math.ceil(box.right + PADDING) - math.floor(box.left - PADDING) - PANEL
+        box = svg.extent(candidate)
+        excess = math.ceil(box.right + svg.PADDING) - math.floor(box.left - svg.PADDING) - PANEL
         if excess <= 0 and width > widest:
             marks, widest = candidate, width
         # The width can oscillate: labels that a narrower plot drops or slants make room for a wider plot again.
@@ -111,10 +100,10 @@ def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[LegendEnt
             break
         width = max(_MIN_PLOT_WIDTH, width - excess - 0.5)
     marks = marks if widest else candidate
-    return make_drawing([*marks, *legend_below(marks, keys, title, PANEL - 2 * PADDING)], PANEL)
+    return svg.make_drawing([*marks, *legend_below(marks, keys, title, PANEL - 2 * svg.PADDING)], PANEL)
 
 
-def rows_frame(names: Sequence[str], axis: Axis, width: float) -> tuple[list[Mark], Scale, list[float]]:
+def rows_frame(names: Sequence[str], axis: Axis, width: float) -> tuple[list[svg.Mark], Scale, list[float]]:
     """Lay out rows with their names at the left and the axis of values below.
 
     Returns:
@@ -133,40 +122,40 @@ def rows_frame(names: Sequence[str], axis: Axis, width: float) -> tuple[list[Mar
 
 def stacked_rows(
     rows: Mapping[str, Sequence[BarSegment]], axis: Axis, keys: Sequence[LegendEntry], title: str = ""
-) -> Drawing:
+) -> svg.Drawing:
     """Draw a panel of horizontal stacked bars with a legend."""
 
-    def build(width: float) -> list[Mark]:
+    def build(width: float) -> list[svg.Mark]:
         marks, x, centres = rows_frame(list(rows), axis, width)
         for segments, centre in zip(rows.values(), centres, strict=True):
             start = 0.0
             for segment in segments:
                 size = (x(start + segment.size) - x(start), 18.0)
-                marks.append(Bar(x(start), centre - 9, *size, segment.fill, segment.tooltip, "white", 0.6))
+                marks.append(svg.Bar(x(start), centre - 9, *size, segment.fill, segment.tooltip, "white", 0.6))
                 start += segment.size
         return marks
 
     return fit_panel(build, keys, title)
 
 
-def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float = MAX_NAME_WIDTH) -> list[Mark]:
+def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float = MAX_NAME_WIDTH) -> list[svg.Mark]:
     """Write the names of rows at their left, right-aligned."""
     return [
-        Label(-_GAP, centre + BASELINE_SHIFT * FONT_SIZE, shorten(name, FONT_SIZE, limit), "end")
+        svg.Label(-_GAP, centre + BASELINE_SHIFT * svg.FONT_SIZE, shorten(name, svg.FONT_SIZE, limit), "end")
         for name, centre in zip(names, centres, strict=True)
     ]
 
 
-def ticks_below(axis: Axis, scale: Scale, bottom: float, width: float) -> list[Mark]:
+def ticks_below(axis: Axis, scale: Scale, bottom: float, width: float) -> list[svg.Mark]:
     """Label the ticks of a horizontal axis, every second or fourth if they would overlap, and write its title."""
-    baseline = bottom + 1.25 * _GAP + ASCENT * FONT_SIZE
+    baseline = bottom + 1.25 * _GAP + ASCENT * svg.FONT_SIZE
     labels = _drop_overlapping(
-        [Label(scale(tick), baseline, text, "middle") for tick, text in zip(axis.ticks, axis.labels, strict=True)]
+        [svg.Label(scale(tick), baseline, text, "middle") for tick, text in zip(axis.ticks, axis.labels, strict=True)]
     )
-    return [*labels, *title_below(axis.title, width / 2, width, baseline + DESCENT * FONT_SIZE)]
+    return [*labels, *title_below(axis.title, width / 2, width, baseline + DESCENT * svg.FONT_SIZE)]
 
 
-def _drop_overlapping(labels: Sequence[Label]) -> list[Label]:
+def _drop_overlapping(labels: Sequence[svg.Label]) -> list[svg.Label]:
     """Keep all labels, or every second, fourth, …, so that none overlap."""
     step = 1
     while step < len(labels):
@@ -181,16 +170,16 @@ def _drop_overlapping(labels: Sequence[Label]) -> list[Label]:
     return list(labels[:1])
 
 
-def title_below(title: str, centre: float, width: float, top: float) -> list[Mark]:
+def title_below(title: str, centre: float, width: float, top: float) -> list[svg.Mark]:
     """Write the title of an axis below its labels, wrapped to the width of the plot."""
-    lines = wrap(title, FONT_SIZE, width) if title else []
+    lines = wrap(title, svg.FONT_SIZE, width) if title else []
     if len(lines) > _MAX_TITLE_LINES:
         lines = [*lines[: _MAX_TITLE_LINES - 1], " ".join(lines[_MAX_TITLE_LINES - 1 :])]
     return [
-        Label(
+        svg.Label(
             centre,
-            top + 7 + (ASCENT + _LINE_HEIGHT * index) * FONT_SIZE,
-            shorten(line, FONT_SIZE, max(width, 90.0)),
+            top + 7 + (ASCENT + _LINE_HEIGHT * index) * svg.FONT_SIZE,
+            shorten(line, svg.FONT_SIZE, max(width, 90.0)),
             "middle",
         )
         for index, line in enumerate(lines)
@@ -199,41 +188,43 @@ def title_below(title: str, centre: float, width: float, top: float) -> list[Mar
 
 def columns_frame(
     axis: Axis, left: float, width: float, top: float, height: float, *, labelled: bool = True
-) -> tuple[list[Mark], Scale]:
+) -> tuple[list[svg.Mark], Scale]:
     """Lay out a plot with the axis of values at its left.
 
     Returns:
         The marks of grid, labels and title, and the scale of values.
     """
     scale = axis.scale(top + height, top)
-    marks: list[Mark] = [*grid([(left, scale(tick), left + width, scale(tick)) for tick in axis.ticks])]
+    marks: list[svg.Mark] = [*grid([(left, scale(tick), left + width, scale(tick)) for tick in axis.ticks])]
     zero = scale(min(max(0.0, axis.low), axis.high))
-    marks.append(Strokes(((left, zero, left + width, zero),), AXIS))
+    marks.append(svg.Strokes(((left, zero, left + width, zero),), AXIS))
     if not labelled:
         return marks, scale
     labels = _drop_overlapping(
         [
-            Label(left - _GAP, scale(tick) + BASELINE_SHIFT * FONT_SIZE, text, "end")
+            svg.Label(left - _GAP, scale(tick) + BASELINE_SHIFT * svg.FONT_SIZE, text, "end")
             for tick, text in zip(axis.ticks, axis.labels, strict=True)
         ]
     )
     edge = min((label.box().left for label in labels), default=left)
-    lines = wrap(axis.title, FONT_SIZE, height) if axis.title else []
+    lines = wrap(axis.title, svg.FONT_SIZE, height) if axis.title else []
     lines = [*lines[:1], *([" ".join(lines[1:])] if len(lines) > 1 else [])]
     for index, line in enumerate(reversed(lines)):
-        baseline = edge - 7 - (DESCENT + _LINE_HEIGHT * index) * FONT_SIZE
-        labels.append(Label(baseline, top + height / 2, shorten(line, FONT_SIZE, height), "middle", angle=-90.0))
+        baseline = edge - 7 - (DESCENT + _LINE_HEIGHT * index) * svg.FONT_SIZE
+        labels.append(
+            svg.Label(baseline, top + height / 2, shorten(line, svg.FONT_SIZE, height), "middle", angle=-90.0)
+        )
     return [*marks, *labels], scale
 
 
-def grid(segments: Sequence[tuple[float, float, float, float]]) -> list[Mark]:
+def grid(segments: Sequence[tuple[float, float, float, float]]) -> list[svg.Mark]:
     """Draw the grid lines of ticks."""
-    return [Strokes(tuple(segments), GRID)] if segments else []
+    return [svg.Strokes(tuple(segments), GRID)] if segments else []
 
 
 def category_labels(
-    labels: Sequence[str], centres: Sequence[float], pitch: float, top: float, size: float = FONT_SIZE
-) -> list[Mark]:
+    labels: Sequence[str], centres: Sequence[float], pitch: float, top: float, size: float = svg.FONT_SIZE
+) -> list[svg.Mark]:
     """Label categories below a plot: wrapped, slanted, vertical, or only some of them, so that none overlap.
 
     Args:
@@ -247,19 +238,19 @@ def category_labels(
     lines = [wrap(label, size, width) for label in labels]
     if all(text_width(line, size) <= width for label_lines in lines for line in label_lines):
         return [
-            Label(centre, top + _GAP + (ASCENT + _LINE_HEIGHT * index) * size, line, "middle", size)
+            svg.Label(centre, top + _GAP + (ASCENT + _LINE_HEIGHT * index) * size, line, "middle", size)
             for centre, label_lines in zip(centres, lines, strict=True)
             for index, line in enumerate(label_lines)
         ]
     short = [shorten(label, size, MAX_NAME_WIDTH) for label in labels]
     if pitch * math.sin(math.radians(-SLANT)) >= _LINE_HEIGHT * size:
         return [
-            Label(centre + 3, top + _GAP + 0.6 * size, label, "end", size, angle=SLANT)
+            svg.Label(centre + 3, top + _GAP + 0.6 * size, label, "end", size, angle=SLANT)
             for centre, label in zip(centres, short, strict=True)
         ]
     step = max(1, math.ceil(1.05 * size / pitch))
     return [
-        Label(centre + BASELINE_SHIFT * size, top + _GAP, label, "end", size, angle=-90.0)
+        svg.Label(centre + BASELINE_SHIFT * size, top + _GAP, label, "end", size, angle=-90.0)
         for centre, label in list(zip(centres, short, strict=True))[::step]
     ]
 
@@ -277,9 +268,9 @@ def bar_groups(
     left: float = 0.0,
     top: float = 0.0,
     title: str = "",
-    label_size: float = FONT_SIZE,
+    label_size: float = svg.FONT_SIZE,
     labelled: tuple[bool, bool] = (True, True),
-) -> list[Mark]:
+) -> list[svg.Mark]:
     """Draw groups of bars side by side, with intervals and chance.
 
     Args:
@@ -300,7 +291,7 @@ def bar_groups(
         for point in points
     ]
     marks += [
-        Bar(x, min(y(0), end), bar_width, abs(end - y(0)), point.fill, point.tooltip, INK, outline, point.dash)
+        svg.Bar(x, min(y(0), end), bar_width, abs(end - y(0)), point.fill, point.tooltip, svg.INK, outline, point.dash)
         for point, x, end in placed
     ]
     middles = [(point, x + bar_width / 2) for point, x, _ in placed]
@@ -308,14 +299,14 @@ def bar_groups(
     chances = [
         (x, y(point.chance), x + bar_width, y(point.chance)) for point, x, _ in placed if point.chance is not None
     ]
-    marks += [Strokes(tuple(chances), VERMILION, 2.2)] if chances else []
+    marks += [svg.Strokes(tuple(chances), VERMILION, 2.2)] if chances else []
     if labelled[1]:
         labels = category_labels(list(groups.values()), list(centres.values()), pitch, top + height, label_size)
-        marks += [*labels, *title_below(title, left + width / 2, width, extent(labels).bottom)]
+        marks += [*labels, *title_below(title, left + width / 2, width, svg.extent(labels).bottom)]
     return marks
 
 
-def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[Mark]:
+def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[svg.Mark]:
     """Draw intervals as thin lines with a white rim, so that they are visible on dark bars.
 
     Args:
@@ -328,7 +319,7 @@ def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: flo
     ends = tuple(
         (x, y - caps / 2, x, y + caps / 2) for x1, y, x2, _ in intervals for x in (x1, x2) if caps and x1 != x2
     )
-    return [Strokes(intervals, "white", 3.2, opacity=0.75), Strokes((*intervals, *ends), INK, 1.3)]
+    return [svg.Strokes(intervals, "white", 3.2, opacity=0.75), svg.Strokes((*intervals, *ends), svg.INK, 1.3)]
 
 
 def legend_columns(widths: Sequence[float], width: float) -> int:
@@ -345,7 +336,9 @@ def _row_width(widths: Sequence[float], columns: int) -> float:
     return sum(max(widths[index::columns]) for index in range(columns)) + _KEY_GAP * (columns - 1)
 
 
-def legend_below(marks: Sequence[Mark], keys: Sequence[LegendEntry], title: str = "", width: float = 0.0) -> list[Mark]:
+def legend_below(
+    marks: Sequence[svg.Mark], keys: Sequence[LegendEntry], title: str = "", width: float = 0.0
+) -> list[svg.Mark]:
     """Draw a legend in columns below a plot that begins at x = 0.
 
     The legend is aligned with the plot or, if it would need several rows there, with the leftmost mark.
@@ -358,7 +351,7 @@ def legend_below(marks: Sequence[Mark], keys: Sequence[LegendEntry], title: str 
     """
     if not keys:
         return []
-    box = extent(marks)
+    box = svg.extent(marks)
     right = max(box.right, box.left + width)
     title = shorten(title, SMALL, _KEY_LABEL / 2)
     title_width = text_width(title, SMALL) + 8 if title else 0.0
@@ -374,17 +367,20 @@ def legend_below(marks: Sequence[Mark], keys: Sequence[LegendEntry], title: str 
     for index in range(columns - 1):
         starts.append(starts[-1] + max(widths[index::columns]) + _KEY_GAP)
     first = box.bottom + 12 + _KEY_ROW / 2
-    entries: list[Mark] = []
+    entries: list[svg.Mark] = []
     if title:
-        entries.append(Label(left - title_width, first + BASELINE_SHIFT * SMALL, title, size=SMALL))
+        entries.append(svg.Label(left - title_width, first + BASELINE_SHIFT * SMALL, title, size=SMALL))
     for index, (key, label) in enumerate(zip(keys, labels, strict=True)):
         x, y = starts[index % columns], first + _KEY_ROW * (index // columns)
-        entries += [*_symbol(key, x, y, symbol), Label(x + symbol + 5, y + BASELINE_SHIFT * SMALL, label, size=SMALL)]
+        entries += [
+            *_symbol(key, x, y, symbol),
+            svg.Label(x + symbol + 5, y + BASELINE_SHIFT * SMALL, label, size=SMALL),
+        ]
     return entries
 
 
-def _symbol(key: LegendEntry, x: float, y: float, width: float) -> list[Mark]:
+def _symbol(key: LegendEntry, x: float, y: float, width: float) -> list[svg.Mark]:
     if key.line:
-        line = Line(((x, y), (x + width, y)), key.fill, dash=key.dash)
-        return [line, Symbol(x + width / 2, y, key.shape, key.fill)]
-    return [Bar(x, y - _KEY / 2, _KEY, _KEY, key.fill, stroke=key.stroke, stroke_width=0.7)]
+        line = svg.Line(((x, y), (x + width, y)), key.fill, dash=key.dash)
+        return [line, svg.Symbol(x + width / 2, y, key.shape, key.fill)]
+    return [svg.Bar(x, y - _KEY / 2, _KEY, _KEY, key.fill, stroke=key.stroke, stroke_width=0.7)]

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from merkhet.core import text as fmt
+from merkhet.reports import _plot_layout as layout
 from merkhet.reports._answer_outcomes import UNUSABLE, Outcomes
 from merkhet.reports._axis_scales import Axis, number_labels, percent_labels, value_axis
 from merkhet.reports._chart_style import (
@@ -18,20 +19,6 @@ from merkhet.reports._chart_style import (
     score_tooltip,
     short_labels,
     truncate_middle,
-)
-from merkhet.reports._plot_layout import (
-    PANEL,
-    ROW,
-    VERMILION,
-    BarSegment,
-    LegendEntry,
-    Point,
-    bar_groups,
-    fit_panel,
-    legend_below,
-    rows_frame,
-    stacked_rows,
-    whiskers,
 )
 from merkhet.reports._svg_marks import FONT_SIZE, INK, PADDING, Bar, Drawing, Mark, Strokes, extent, make_drawing
 from merkhet.reports._text_width import text_width
@@ -78,10 +65,10 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
     return charts
 
 
-def _score_panel(bars: Sequence[Point], axis: Axis) -> Drawing:
+def _score_panel(bars: Sequence[layout.Point], axis: Axis) -> Drawing:
     def build(width: float) -> list[Mark]:
-        marks, x, centres = rows_frame([bar.line for bar in bars], axis, width)
-        height = 0.62 * ROW
+        marks, x, centres = layout.rows_frame([bar.line for bar in bars], axis, width)
+        height = 0.62 * layout.ROW
         rows = list(zip(bars, centres, strict=True))
         chances = tuple((x(bar.chance), y - 10, x(bar.chance), y + 10) for bar, y in rows if bar.chance is not None)
         return [
@@ -90,11 +77,11 @@ def _score_panel(bars: Sequence[Point], axis: Axis) -> Drawing:
                 Bar(min(x(0), x(bar.value)), y - height / 2, abs(x(bar.value) - x(0)), height, bar.fill, bar.tooltip)
                 for bar, y in rows
             ),
-            *whiskers(((x(bar.low), y, x(bar.high), y) for bar, y in rows if bar.low < bar.high), caps=7),
-            *([Strokes(chances, VERMILION, 2.4)] if chances else []),
+            *layout.whiskers(((x(bar.low), y, x(bar.high), y) for bar, y in rows if bar.low < bar.high), caps=7),
+            *([Strokes(chances, layout.VERMILION, 2.4)] if chances else []),
         ]
 
-    return fit_panel(build)
+    return layout.fit_panel(build)
 
 
 def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Collection[str] = ()) -> NamedChart | None:
@@ -120,7 +107,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     marks: list[Mark] = []
     for start in range(0, len(columns), in_a_row):
         row = columns[start : start + in_a_row]
-        marks += bar_groups(
+        marks += layout.bar_groups(
             [bar for column in row for bar in bars_of[column]],
             axis,
             {column: column.label for column in row},
@@ -131,8 +118,8 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
             outline=0.7,
             top=extent(marks).bottom + 18 if marks else 0.0,
         )
-    keys = [LegendEntry(names[line], colours[line], stroke=INK) for line in series]
-    marks += legend_below(marks, keys, width=PANEL - 2 * PADDING)
+    keys = [layout.LegendEntry(names[line], colours[line], stroke=INK) for line in series]
+    marks += layout.legend_below(marks, keys, width=layout.PANEL - 2 * PADDING)
     undrawn = [column.label for column in board.columns if column not in columns]
     caption = _caption("Scores by task and model", board, columns)
     if len(series) > 2:
@@ -155,10 +142,10 @@ def _score_bars(
     names: Mapping[Series, str],
     colours: Mapping[Series, str],
     dashed: Collection[str] = (),
-) -> list[Point]:
+) -> list[layout.Point]:
     """Return a bar for each line that has a value in the column; ``dashed`` models have dashed outlines."""
     return [
-        Point(
+        layout.Point(
             column,
             names[line],
             value := score.value or 0.0,
@@ -197,7 +184,7 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
         limit = max(int(outcomes.choices[outcomes.question[in_task]].max()), math.ceil(outcomes.rank[in_task].max()))
         edges, labels = rank_bins(limit)
         shades = _shades(len(labels))
-        rows: dict[str, list[BarSegment]] = {}
+        rows: dict[str, list[layout.BarSegment]] = {}
         sizes = []
         for index, line in enumerate(outcomes.series):
             ranks = outcomes.rank[in_task & (outcomes.line == index)]
@@ -206,11 +193,13 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
             sizes.append(len(ranks))
             shares = np.bincount(np.searchsorted(edges, ranks, side="left"), minlength=len(labels)) / len(ranks)
             rows[names[line]] = [
-                BarSegment(float(share), shade, f"{line.label}, rank {label}: {fmt.score(share)}% of {len(ranks):,}")
+                layout.BarSegment(
+                    float(share), shade, f"{line.label}, rank {label}: {fmt.score(share)}% of {len(ranks):,}"
+                )
                 for label, share, shade in zip(labels, shares.tolist(), shades, strict=True)
             ]
         axis = value_axis(0.0, 1.0, percent_labels, title="share of questions")
-        keys = [LegendEntry(label, shade) for label, shade in zip(labels, shades, strict=True)]
+        keys = [layout.LegendEntry(label, shade) for label, shade in zip(labels, shades, strict=True)]
         description = "; ".join(f"{line} {fmt.score(parts[0].size)}%" for line, parts in rows.items())
         title = fmt.printable(name)
         charts.append(
@@ -221,7 +210,7 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
                     "Tied candidates have their mean rank",
                     sample_size_text(sizes),
                 ),
-                stacked_rows(rows, axis, keys, title="rank"),
+                layout.stacked_rows(rows, axis, keys, title="rank"),
                 title=title,
                 description=f"Rank of the best right answer, {name}. At rank 1: {description}.",
             )
