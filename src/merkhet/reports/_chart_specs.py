@@ -37,6 +37,7 @@ from merkhet.reports._chart_style import (
 from merkhet.reports._text_width import shorten
 from merkhet.reports.scoreboard import Series
 
+_Row = Mapping[str, Any]
 _FACET_WIDTH, _FACET_HEIGHT = 138.0, 92.0
 """Width and height of one of several panels, in pixels."""
 _MAX_BAR_WIDTH = 46.0
@@ -66,12 +67,7 @@ class _ChartSpec:
     """Whether the axis of scores includes 0."""
 
     def make_chart(
-        self,
-        chart: svg.Drawing,
-        description: str,
-        rows: Sequence[Mapping[str, Any]],
-        unit: str,
-        axis_start: float = 0.0,
+        self, chart: svg.Drawing, description: str, rows: Sequence[_Row], unit: str, axis_start: float = 0.0
     ) -> NamedChart:
         """Name the chart; its caption adds the number of questions and what the thin lines are."""
         sizes = [int(size) for row in rows if (size := fmt.finite_or_none(row.get("n"))) is not None]
@@ -85,12 +81,7 @@ class _ChartSpec:
 def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection[str] = ()) -> NamedChart | None:
     """Make the chart that an analysis describes; None if it has no data or its kind is unknown."""
     rows = [row for row in content.get("rows") or () if isinstance(row, Mapping)]
-    kinds: Mapping[str, Callable[[Sequence[Mapping[str, Any]], _ChartSpec], NamedChart | None]] = {
-        "lines": _lines,
-        "stack": _stack,
-        "bars": _bars,
-    }
-    make_chart = kinds.get(str(content.get("kind")))
+    make_chart = {"lines": _lines, "stack": _stack, "bars": _bars}.get(str(content.get("kind")))
     if make_chart is None or not rows:
         return None
     caption, x, y, legend = (fmt.printable(content.get(key) or "") for key in ("caption", "x", "y", "legend"))
@@ -103,11 +94,8 @@ def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection
     return make_chart(rows, _ChartSpec(name, caption, x, y, legend, bool(percent), baselines, log, zero))
 
 
-def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | None:
-    """Draw a line with points and intervals for each value of ``line``; each has its own symbol and dash.
-
-    Baselines are grey and dotted.
-    """
+def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
+    """Draw a line with points and intervals for each value of ``line``; baselines are grey and dotted."""
     known = [row for row in rows if fmt.finite_or_none(row.get("value")) is not None]
     if not known:
         return None
@@ -116,10 +104,9 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     marked = set(
         sorted(positions)[:: max(1, round(len(positions) / 10))] if len(positions) > _MAX_MARKED_POINTS else positions
     )
-    series = {str(row["line"]): Series(str(row["line"])) for row in known}
-    short = short_labels(list(series.values()))
+    labels_of = short_labels([Series(line) for line in dict.fromkeys(str(row["line"]) for row in known)])
     baselines = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in spec.baselines}
-    keys = _line_keys({line: short[entry] for line, entry in series.items()}, baselines)
+    keys = _line_keys({series.model: label for series, label in labels_of.items()}, baselines)
     points = [
         layout.Point(
             row["x"] if is_numeric else fmt.printable(row["x"]),
@@ -134,7 +121,7 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
 
     def build(width: float) -> list[svg.Mark]:
         marks, y = layout.columns_frame(axis, 0.0, width, 0.0, _HEIGHT)
-        x, labels = _x_positions(positions, list(series), spec, width, is_numeric)
+        x, labels = _x_positions(positions, list(keys), spec, width, is_numeric)
         order = {position: index for index, position in enumerate(sorted(positions) if is_numeric else positions)}
         ordered = sorted(points, key=lambda point: order[point.group])
         for line, key in keys.items():
@@ -213,10 +200,10 @@ def _value_axis(points: Sequence[layout.Point], spec: _ChartSpec) -> Axis:
     return value_axis(low, max(low + 0.02, 0.1, high), percent_labels, title=spec.y)
 
 
-def _bars(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | None:
+def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     """Draw a panel for each value of ``panel``, a group for each ``x``, and a bar with interval for each ``bar``.
 
-    If x and bar both have titles (P1, P2), every bar is a setting of its own, labelled with both (EX/NO).
+    If x and bar both have titles (P1, P2), every bar is a separate group, labelled with both (EX/NO).
     """
     known = [row for row in rows if fmt.finite_or_none(row.get("value")) is not None]
     if not known:
@@ -270,43 +257,37 @@ def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[
     return marks
 
 
-def _stack(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | None:
+def _stack(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     """Draw a bar for each value of ``bar``, its parts stacked end to end."""
-    bars = list(dict.fromkeys(fmt.printable(row["bar"]) for row in rows))
-    parts = list(dict.fromkeys(fmt.printable(row["part"]) for row in rows))
-    colours = {part: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, part in enumerate(parts)}
-    known = [row for row in rows if fmt.finite_or_none(row.get("count")) is not None]
-    if not any(row["count"] for row in known):
+    cells = [(fmt.printable(row["bar"]), fmt.printable(row["part"]), row.get("count")) for row in rows]
+    parts = {part: index for index, part in enumerate(dict.fromkeys(part for _, part, _ in cells))}
+    known = [cell for cell in cells if fmt.finite_or_none(cell[2]) is not None]
+    if not any(count for _, _, count in known):
         return None
-    stacks: dict[str, list[tuple[int, layout.BarSegment]]] = {bar: [] for bar in bars}
-    tooltips = []
-    for row in known:
-        bar, part = fmt.printable(row["bar"]), fmt.printable(row["part"])
-        tooltip = f"{bar}, {part}: {fmt.count(row['count'])}"
-        stacks[bar].append((parts.index(part), layout.BarSegment(row["count"], colours[part], tooltip)))
-        if row["count"]:
-            tooltips.append(tooltip)
-    ordered = {
-        bar: [part for _, part in sorted(segments, key=lambda pair: pair[0])] for bar, segments in stacks.items()
-    }
-    totals = [sum(part.size for part in segments) for segments in ordered.values()]
+    stacks: dict[str, list[layout.BarSegment]] = {bar: [] for bar, _, _ in cells}
+    for bar, part, count in sorted(known, key=lambda cell: parts[cell[1]]):
+        colour = SEGMENT_COLOURS[parts[part] % len(SEGMENT_COLOURS)]
+        stacks[bar].append(layout.BarSegment(count, colour, f"{bar}, {part}: {fmt.count(count)}"))
+    totals = [sum(segment.size for segment in segments) for segments in stacks.values()]
     axis = value_axis(0.0, max(totals), si_labels, title=spec.x or "questions", integers=True)
-    chart = layout.stacked_rows(ordered, axis, [layout.LegendEntry(part, colours[part]) for part in parts])
-    description = f"Stacked bars: {spec.caption}. {'; '.join(tooltips)}."
+    keys = [layout.LegendEntry(part, SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)]) for part, index in parts.items()]
+    texts = "; ".join(f"{bar}, {part}: {fmt.count(count)}" for bar, part, count in known if count)
+    description = f"Stacked bars: {spec.caption}. {texts}."
+    chart = layout.stacked_rows(stacks, axis, keys)
     return spec.make_chart(chart, description, [{"n": size} for size in totals], "questions a bar")
 
 
-def _interval(row: Mapping[str, Any]) -> tuple[float, float, float]:
+def _interval(row: _Row) -> tuple[float, float, float]:
     """Return a row's value and the ends of its interval; without an interval, both are the value."""
     value = float(row["value"])
     low, high = (fmt.finite_or_none(row.get(end)) for end in ("low", "high"))
     return value, value if low is None else low, value if high is None else high
 
 
-def _value_tooltip(row: Mapping[str, Any], percent: bool) -> str:
+def _value_tooltip(row: _Row, percent: bool) -> str:
     return score_tooltip(row["value"], row.get("low"), row.get("high"), n=row.get("n"), percent=percent)
 
 
-def _titled(row: Mapping[str, Any], name: str, spec: _ChartSpec) -> str:
+def _titled(row: _Row, name: str, spec: _ChartSpec) -> str:
     title = {"x": spec.x, "bar": spec.legend}.get(name)
     return fmt.printable(f"{title} {row[name]}" if title else row[name])

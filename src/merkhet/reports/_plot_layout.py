@@ -82,7 +82,7 @@ def fit_panel(
     """Draw a plot and its labels so that the panel is exactly `PANEL` pixels wide.
 
     Args:
-        build: Makes the marks of a plot of the given width in pixels.
+        build: Makes the marks of a plot from its width in pixels.
         keys: Entries of the legend below.
         title: Title of the legend.
     """

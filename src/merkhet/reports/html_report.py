@@ -22,15 +22,14 @@ from merkhet.reports._calibration_section import (
 from merkhet.reports._chart_style import NamedChart, draw_figure, line_colours
 from merkhet.reports._citations import bibliography
 from merkhet.reports._forest_plot import difference_chart
-from merkhet.reports._methods_section import describe_metrics, methods_text
+from merkhet.reports._methods_section import count_asked, describe_metrics, methods_text
 from merkhet.reports._page_budget import take_fitting_each
 from merkhet.reports._question_samples import sample_note, sample_questions
 from merkhet.reports._reproduction import environment, is_shortened, model_table, public_command, study_text
-from merkhet.reports._summary import count_run, summarize
 from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import Scoreboard, ScoreRow, rows_by_group
+from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreColumn, ScoreRow, rows_by_group
 from merkhet.reports.table_writers import as_page_table
 from merkhet.reports.tables import (
     all_scores_table,
@@ -47,6 +46,8 @@ _ANALYSIS_TABLES_BUDGET = 400_000
 """Bytes that the rows of tables may take."""
 _MAX_SCORES, _MAX_COMPARISONS, _MAX_REASONS, _MAX_GROUPS = 500, 400, 300, 300
 _MAX_GROUP_CELLS = 15_000
+_MAX_LEADERS, _MAX_NAMED = 8, 3
+_MAX_SENTENCES, _MAX_SENTENCE, _MAX_NAME = 14, 800, 80
 _IN_SCORES = "rows are in the run’s scores.parquet"
 
 
@@ -54,7 +55,7 @@ def render_html(data: ReportData) -> str:
     """Render the report as one HTML page.
 
     Equal data give equal text. All data is escaped, and the page's content security policy forbids the network and any
-    script but its own. Figures are static SVG.
+    other script. Figures are static SVG.
     """
     return render_page("merkhet.reports", "templates", "report.html.j2", "report.css", "sort.js", **_content(data))
 
@@ -80,9 +81,9 @@ def _content(data: ReportData) -> dict[str, Any]:
         },
         "date": date,
         "version": version,
-        "counts": count_run(data, board, outcomes),
+        "counts": _count_run(data, board, outcomes),
         "warnings": calibration_warnings(calibration),
-        "summary": summarize(data, board),
+        "summary": _summarize(data, board),
         "trust": calibration_sentences(calibration),
         "scores": _scores(board, [colours[line] for line in board.series]),
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
@@ -206,3 +207,60 @@ def _analyses(data: ReportData) -> list[dict[str, Any]]:
         }
         for section in sections
     ]
+
+
+def _count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> dict[str, Any]:
+    """Count questions, facts, tasks, models, baselines and the trained conditions of each model."""
+    asked = count_asked(data)
+    # A model that was trained under several conditions has one name per condition, and so has a baseline.
+    base_of = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
+    names = {line.model for line in outcomes.series}
+    models, baselines = names - data.baselines(), names & data.baselines()
+    model_count = len({base_of.get(name, name) for name in models})
+    return {
+        "questions": asked.questions,
+        "facts": asked.facts,
+        "asked_tasks": list(asked.tasks),
+        "tasks": len(set(outcomes.tasks) | {column.task for column in board.columns}),
+        "models": model_count,
+        "baselines": len({base_of.get(name, name) for name in baselines}),
+        "conditions": len(models) // model_count if model_count else 1,
+    }
+
+
+def _summarize(data: ReportData, board: Scoreboard) -> dict[str, Any]:
+    """Collect the leader of each headline score, and the findings."""
+    sentences = [fmt.truncate(fmt.printable(text), _MAX_SENTENCE) for text in data.findings.get("sentences") or ()]
+    leaders = [_leader(column, board, data.baselines()) for column in board.columns if board.best.get(column)]
+    return {
+        "leaders": leaders[:_MAX_LEADERS],
+        "more_leaders": max(0, len(leaders) - _MAX_LEADERS),
+        "sentences": sentences[:_MAX_SENTENCES],
+        "more_sentences": sentences[_MAX_SENTENCES:],
+    }
+
+
+def _leader(column: ScoreColumn, board: Scoreboard, baselines: frozenset[str]) -> dict[str, Any]:
+    best = sorted(board.best[column], key=board.series.index)
+    scored = [line for line in board.series if (cell := board.cells.get((line, column))) and cell.value is not None]
+    model_lines = [line for line in scored if line.model not in baselines]
+    leading = {line.model for line in best}
+    sign = -1 if column.metric in LOWER_IS_BETTER else 1
+    baseline = max(
+        (line for line in scored if line.model in baselines - leading),
+        key=lambda line: sign * (board.cells[line, column].value or 0.0),
+        default=None,
+    )
+    return {
+        "column": column,
+        "cell": board.cells[best[0], column],
+        # No names if too many models share the best value.
+        "names": [fmt.truncate(line.label, _MAX_NAME) for line in best] if len(best) <= _MAX_NAMED else [],
+        "tied": len(best),
+        "is_baseline": not model_lines,
+        "lines": len(model_lines),
+        "models": len({line.model for line in model_lines}),
+        "chances": board.chances(column),
+        "baseline": "" if baseline is None else fmt.truncate(baseline.label, _MAX_NAME),
+        "baseline_value": None if baseline is None else board.cells[baseline, column].value,
+    }
