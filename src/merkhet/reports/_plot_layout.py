@@ -79,12 +79,9 @@ class BarSegment:
 def fit_panel(
     build: Callable[[float], Sequence[svg.Mark]], keys: Sequence[LegendEntry] = (), title: str = ""
 ) -> svg.Drawing:
-    """Draw a plot and its labels so that the panel is exactly `PANEL` pixels wide.
+    """Draw a plot and its labels, with a legend below, so that the panel is exactly `PANEL` pixels wide.
 
-    Args:
-        build: Makes the marks of a plot from its width in pixels.
-        keys: Entries of the legend below.
-        title: Title of the legend.
+    ``build`` makes the marks of a plot from its width in pixels; ``title`` is that of the legend.
     """
     width = PANEL - 2 * svg.PADDING
     marks: Sequence[svg.Mark] = ()
@@ -227,12 +224,7 @@ def category_labels(
 ) -> list[svg.Mark]:
     """Label categories below a plot: wrapped, slanted, vertical, or only some of them, so that none overlap.
 
-    Args:
-        labels: Labels in order.
-        centres: Centre of each category.
-        pitch: Distance between neighbouring centres.
-        top: Upper edge of the labels.
-        size: Font size.
+    ``pitch`` is the distance between neighbouring centres.
     """
     width = pitch - 8
     lines = [wrap(label, size, width) for label in labels]
@@ -309,9 +301,7 @@ def bar_groups(
 def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[svg.Mark]:
     """Draw intervals as thin lines with a white rim, so that they are visible on dark bars.
 
-    Args:
-        segments: Ends of each interval.
-        caps: Length of the strokes across the ends of horizontal intervals.
+    ``caps`` is the length of the strokes across the ends of horizontal intervals.
     """
     intervals = tuple(segments)
     if not intervals:
@@ -342,12 +332,7 @@ def legend_below(
     """Draw a legend in columns below a plot that begins at x = 0.
 
     The legend is aligned with the plot or, if it would need several rows there, with the leftmost mark.
-
-    Args:
-        marks: Marks above the legend.
-        keys: Entries of the legend.
-        title: Written before the entries.
-        width: Width of the figure, if it is wider than the marks.
+    The title is written before the entries. ``width`` is the width of the figure, if it is wider than the marks.
     """
     if not keys:
         return []

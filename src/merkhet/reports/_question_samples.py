@@ -203,16 +203,10 @@ def changed_questions(
             only_here = sorted(
                 np.flatnonzero(right_here & ~right_there).tolist(), key=lambda index: _question_hash(ids[index])
             )
-            cards = [
-                _question_card(
-                    data.questions,
-                    data.answers,
-                    outcomes,
-                    index,
-                    {int(outcomes.line[row]): int(row) for row in (first[index], second[index])},
-                )
-                for index in only_here[:limit]
-            ]
+            cards = []
+            for index in only_here[:limit]:
+                rows = {int(outcomes.line[row]): int(row) for row in (first[index], second[index])}
+                cards.append(_question_card(data.questions, data.answers, outcomes, index, rows))
             sides.append({"model": fmt.printable(name), "count": len(only_here), "questions": cards})
         sections.append(
             {

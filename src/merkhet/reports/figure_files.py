@@ -77,7 +77,7 @@ def _charts(data: ReportData) -> Iterator[NamedChart | None]:
 
 def select_charts(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChart]:
     """Return the charts of these names in their order, or all charts if there are no names."""
-    return select_named(charts, names, "figure", "the run has nothing to draw")
+    return select_named({chart.name: chart for chart in charts}, names, "figure", "the run has nothing to draw")
 
 
 def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:

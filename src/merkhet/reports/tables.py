@@ -64,7 +64,7 @@ def report_tables(data: ReportData) -> list[ReportTable]:
 
 def select_tables(tables: Sequence[ReportTable], names: Sequence[str]) -> list[ReportTable]:
     """Return the tables of these names in their order, or all tables if there are no names."""
-    return select_named(tables, names, "table", "the run has no scores")
+    return select_named({table.name: table for table in tables}, names, "table", "the run has no scores")
 
 
 def score_report_table(data: ReportData) -> ReportTable:

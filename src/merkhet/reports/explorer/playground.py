@@ -156,13 +156,7 @@ class Player:
             return self._count
 
     def state(self, number: int, seen: int = -1, wait: float = 0.0) -> dict[str, Any]:
-        """Return the state of a request.
-
-        Args:
-            number: number of the request.
-            seen: last version that the caller knows.
-            wait: seconds to wait for a newer version.
-        """
+        """Return the state of a request; wait up to ``wait`` seconds for a newer version than ``seen``."""
         deadline = time.monotonic() + wait
         with self._changed:
             while True:
