@@ -259,7 +259,9 @@ def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[
 
 def _stack(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     """Draw a bar for each value of ``bar``, its parts stacked end to end."""
-    cells = [(fmt.printable(row["bar"]), fmt.printable(row["part"]), row.get("count")) for row in rows]
+    cells: list[tuple[str, str, Any]] = [
+        (fmt.printable(row["bar"]), fmt.printable(row["part"]), row.get("count")) for row in rows
+    ]
     parts = {part: index for index, part in enumerate(dict.fromkeys(part for _, part, _ in cells))}
     known = [cell for cell in cells if fmt.finite_or_none(cell[2]) is not None]
     if not any(count for _, _, count in known):
