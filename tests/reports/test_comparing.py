@@ -149,7 +149,7 @@ def test_many_pairs_are_shown_on_a_narrow_screen_and_the_rest_counted(page, tmp_
     assert len(pairs) == 15
     assert page.locator("#paired table").first.locator("tbody tr").count() == 45
     assert page.locator("#changed h3").count() == 6 and "9 more pairs are not shown" in page.content()
-    assert "Bars are scores on all questions of a model’s own run" in page.content()
+    assert "Bars are scores on all questions of a model’s run" in page.content()
     page.set_viewport_size(NARROW)
     assert not is_too_wide(page)
 
@@ -168,7 +168,7 @@ def test_a_page_without_a_comparison_says_why(page, tmp_path, run):
         )
     opened(page, tmp_path, *parts, metrics=["mrr"])
     assert "share no question" in page.locator("#verdict").inner_text()
-    assert "Nothing could be paired." in page.locator("#paired").inner_text()
+    assert "No questions could be paired." in page.locator("#paired").inner_text()
     assert page.locator("#changed").count() == 0 and "nan" not in page.locator("main").inner_text().lower()
 
 

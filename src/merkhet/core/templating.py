@@ -13,6 +13,7 @@ from merkhet.core import text
 
 if TYPE_CHECKING:
     import jinja2
+    from markupsafe import Markup
 
 _FILTERS = {
     "count": text.count,
@@ -27,6 +28,7 @@ _FILTERS = {
     "join_some": text.join_some,
     "quote_name": text.quote_name,
     "truncate_text": text.truncate,
+    "printable": text.printable,
 }
 _BLANK_LINE = re.compile(r"\n\s*\n")
 
@@ -43,6 +45,13 @@ def render_page(package: str, folder: str, template: str, style: str, script: st
     inline = {"style": Markup(rules), "script": Markup(code), "style_hash": _hash(rules), "script_hash": _hash(code)}
     page = environment.get_template(template).render(**inline, **content)
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def render_markup(package: str, folder: str, template: str, macro: str, *values: Any) -> Markup:
+    """Render a macro of an HTML template. Content is escaped unless it is marked as safe."""
+    module = _environment(package, folder, html=True).get_template(template).module
+    markup: Markup = getattr(module, macro)(*values)
+    return markup
 
 
 def render_text(package: str, folder: str, template: str, **content: Any) -> str:

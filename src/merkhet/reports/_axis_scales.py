@@ -52,13 +52,10 @@ def value_axis(
     nice: bool = True,
     integers: bool = False,
 ) -> Axis:
-    """Build the axis of a domain.
+    """Build the axis of a domain; one without extent is widened.
 
     Args:
-        low: Lower end of the domain.
-        high: Upper end; a domain without extent is widened by one step.
         label: Writes the ticks, such as `percent_labels`.
-        title: Title of the axis.
         nice: Whether the domain is widened to whole steps.
         integers: Whether ticks are integers.
     """

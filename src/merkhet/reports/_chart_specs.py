@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from merkhet.core import text as fmt
+from merkhet.reports import _plot_layout as layout
+from merkhet.reports import _svg_marks as svg
 from merkhet.reports._axis_scales import (
     Axis,
     Scale,
@@ -27,40 +31,13 @@ from merkhet.reports._chart_style import (
     assign_colours,
     join_sentences,
     sample_size_text,
+    score_tooltip,
     short_labels,
-)
-from merkhet.reports._plot_layout import (
-    PANEL,
-    SMALL,
-    BarSegment,
-    LegendEntry,
-    bar_group_width,
-    category_labels,
-    columns_frame,
-    fit_panel,
-    legend_below,
-    stacked_rows,
-    ticks_below,
-    title_below,
-    whiskers,
-)
-from merkhet.reports._svg_marks import (
-    FONT_SIZE,
-    INK,
-    PADDING,
-    Bar,
-    Drawing,
-    Label,
-    Line,
-    Mark,
-    Strokes,
-    Symbol,
-    extent,
-    make_drawing,
 )
 from merkhet.reports._text_width import shorten
 from merkhet.reports.scoreboard import Series
 
+_Row = Mapping[str, Any]
 _FACET_WIDTH, _FACET_HEIGHT = 138.0, 92.0
 """Width and height of one of several panels, in pixels."""
 _MAX_BAR_WIDTH = 46.0
@@ -75,7 +52,7 @@ _INSET = 9.0
 
 @dataclass(frozen=True)
 class _ChartSpec:
-    """Hold what an analysis says of a figure besides its rows."""
+    """What an analysis says of a figure besides its rows."""
 
     name: str
     caption: str
@@ -90,7 +67,7 @@ class _ChartSpec:
     """Whether the axis of scores includes 0."""
 
     def make_chart(
-        self, chart: Drawing, description: str, rows: Sequence[Mapping[str, Any]], unit: str, axis_start: float = 0.0
+        self, chart: svg.Drawing, description: str, rows: Sequence[_Row], unit: str, axis_start: float = 0.0
     ) -> NamedChart:
         """Name the chart; its caption adds the number of questions and what the thin lines are."""
         sizes = [int(size) for row in rows if (size := fmt.finite_or_none(row.get("n"))) is not None]
@@ -104,12 +81,7 @@ class _ChartSpec:
 def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection[str] = ()) -> NamedChart | None:
     """Make the chart that an analysis describes; None if it has no data or its kind is unknown."""
     rows = [row for row in content.get("rows") or () if isinstance(row, Mapping)]
-    kinds: Mapping[str, Callable[[Sequence[Mapping[str, Any]], _ChartSpec], NamedChart | None]] = {
-        "lines": _lines,
-        "stack": _stack,
-        "bars": _bars,
-    }
-    make_chart = kinds.get(str(content.get("kind")))
+    make_chart = {"lines": _lines, "stack": _stack, "bars": _bars}.get(str(content.get("kind")))
     if make_chart is None or not rows:
         return None
     caption, x, y, legend = (fmt.printable(content.get(key) or "") for key in ("caption", "x", "y", "legend"))
@@ -122,32 +94,8 @@ def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection
     return make_chart(rows, _ChartSpec(name, caption, x, y, legend, bool(percent), baselines, log, zero))
 
 
-@dataclass(frozen=True)
-class _Point:
-    """Hold a value at a position along x. Without an interval, both its ends are the value."""
-
-    x: float | str
-    line: str
-    value: float
-    low: float
-    high: float
-    tooltip: str
-
-
-@dataclass(frozen=True)
-class _Look:
-    """Hold the style of a line."""
-
-    colour: str
-    shape: str
-    dash: tuple[float, ...]
-
-
-def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | None:
-    """Draw a line with points and intervals for each value of ``line``; each has its own symbol and dash.
-
-    Baselines are grey and dotted.
-    """
+def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
+    """Draw a line with points and intervals for each value of ``line``; baselines are grey and dotted."""
     known = [row for row in rows if fmt.finite_or_none(row.get("value")) is not None]
     if not known:
         return None
@@ -156,12 +104,11 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     marked = set(
         sorted(positions)[:: max(1, round(len(positions) / 10))] if len(positions) > _MAX_MARKED_POINTS else positions
     )
-    series = {str(row["line"]): Series(str(row["line"])) for row in known}
-    short = short_labels(list(series.values()))
+    labels_of = short_labels([Series(line) for line in dict.fromkeys(str(row["line"]) for row in known)])
     baselines = {str(row["line"]) for row in known if str(row.get("model", row["line"])) in spec.baselines}
-    looks = _line_looks(list(series), baselines)
+    keys = _line_keys({series.model: label for series, label in labels_of.items()}, baselines)
     points = [
-        _Point(
+        layout.Point(
             row["x"] if is_numeric else fmt.printable(row["x"]),
             str(row["line"]),
             *_interval(row),
@@ -172,63 +119,62 @@ def _lines(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | 
     axis = _value_axis(points, spec)
     has_intervals = any(fmt.finite_or_none(row.get("low")) is not None for row in known)
 
-    def build(width: float) -> list[Mark]:
-        marks, y = columns_frame(axis, 0.0, width, 0.0, _HEIGHT)
-        x, labels = _x_positions(positions, list(series), spec, width, is_numeric)
+    def build(width: float) -> list[svg.Mark]:
+        marks, y = layout.columns_frame(axis, 0.0, width, 0.0, _HEIGHT)
+        x, labels = _x_positions(positions, list(keys), spec, width, is_numeric)
         order = {position: index for index, position in enumerate(sorted(positions) if is_numeric else positions)}
-        ordered = sorted(points, key=lambda point: order[point.x])
-        lines = {line: [point for point in ordered if point.line == line] for line in series}
-        for line, line_points in lines.items():
-            colour, dash = looks[line].colour, looks[line].dash
+        ordered = sorted(points, key=lambda point: order[point.group])
+        for line, key in keys.items():
+            line_points = [point for point in ordered if point.line == line]
             if has_intervals:
                 ends = ((x(point), y(point.low), x(point), y(point.high)) for point in line_points)
-                marks.append(Strokes(tuple(ends), colour, 1.4))
-            marks.append(Line(tuple((x(point), y(point.value)) for point in line_points), colour, dash=dash))
+                marks.append(svg.Strokes(tuple(ends), key.fill, 1.4))
+            marks.append(svg.Line(tuple((x(point), y(point.value)) for point in line_points), key.fill, dash=key.dash))
         marks += [
-            Symbol(x(point), y(point.value), looks[point.line].shape, looks[point.line].colour, tooltip=point.tooltip)
+            svg.Symbol(x(point), y(point.value), keys[point.line].shape, keys[point.line].fill, tooltip=point.tooltip)
             for point in points
-            if point.x in marked
+            if point.group in marked
         ]
         return [*marks, *labels]
 
-    keys = [
-        LegendEntry(
-            fmt.printable(short[entry]), looks[line].colour, looks[line].shape, line=True, dash=looks[line].dash
-        )
-        for line, entry in series.items()
-    ]
-    description = "; ".join(point.tooltip for point in points if point.x in marked)
+    description = "; ".join(point.tooltip for point in points if point.group in marked)
+    chart = layout.fit_panel(build, list(keys.values()))
     axis_start = axis.low if spec.percent else 0.0
     return spec.make_chart(
-        fit_panel(build, keys), f"Line chart of {spec.caption}. {description}.", known, "questions a point", axis_start
+        chart, f"Line chart of {spec.caption}. {description}.", known, "questions a point", axis_start
     )
 
 
-def _line_looks(lines: Sequence[str], baselines: Collection[str] = ()) -> dict[str, _Look]:
+def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[str, layout.LegendEntry]:
     """Choose colours, symbols and dashes, so that lines are distinct without colour too."""
-    models = [line for line in lines if line not in baselines]
-    dashes = {line: DASHES[index % len(DASHES)] for index, line in enumerate(models)}
-    colours = assign_colours([line in baselines for line in lines])
+    dashes = itertools.cycle(DASHES)
+    colours = assign_colours([line in baselines for line in labels])
     return {
-        line: _Look(colour, SYMBOLS[(index + index // len(SYMBOLS)) % len(SYMBOLS)], dashes.get(line, DOTTED))
-        for index, (line, colour) in enumerate(zip(lines, colours, strict=True))
+        line: layout.LegendEntry(
+            fmt.printable(label),
+            colour,
+            SYMBOLS[(index + index // len(SYMBOLS)) % len(SYMBOLS)],
+            line=True,
+            dash=DOTTED if line in baselines else next(dashes),
+        )
+        for index, ((line, label), colour) in enumerate(zip(labels.items(), colours, strict=True))
     }
 
 
 def _x_positions(
     positions: Sequence[Any], lines: Sequence[str], spec: _ChartSpec, width: float, is_numeric: bool
-) -> tuple[Callable[[_Point], float], list[Mark]]:
+) -> tuple[Callable[[layout.Point], float], list[svg.Mark]]:
     """Return the x position of a point as a function, and the labels below; lines over categories are dodged."""
     if is_numeric:
         axis, scale = _number_axis(positions, spec, width)
-        return (lambda point: scale(float(point.x))), ticks_below(axis, scale, _HEIGHT, width)
+        return (lambda point: scale(float(point.group))), layout.ticks_below(axis, scale, _HEIGHT, width)
     pitch = width / len(positions)
     offset = min(12.0, 0.8 * pitch / (len(lines) + 1.8))
     centres = {position: pitch * (index + 0.5) for index, position in enumerate(positions)}
     offsets = {line: offset * (index - (len(lines) - 1) / 2) for index, line in enumerate(lines)}
-    labels = category_labels(positions, list(centres.values()), pitch, _HEIGHT)
-    marks = [*labels, *title_below(spec.x, width / 2, width, extent(labels).bottom)]
-    return (lambda point: centres[point.x] + offsets[point.line]), marks
+    labels = layout.category_labels(positions, list(centres.values()), pitch, _HEIGHT)
+    marks = [*labels, *layout.title_below(spec.x, width / 2, width, svg.extent(labels).bottom)]
+    return (lambda point: centres[point.group] + offsets[point.line]), marks
 
 
 def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> tuple[Axis, Scale]:
@@ -245,7 +191,7 @@ def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> 
     return axis, axis.scale(_INSET, width - _INSET)
 
 
-def _value_axis(points: Sequence[_Point], spec: _ChartSpec) -> Axis:
+def _value_axis(points: Sequence[layout.Point], spec: _ChartSpec) -> Axis:
     """Return the axis of scores, which begins at 0 or, without ``zero``, at the tenth below the lowest interval."""
     low, high = min(point.low for point in points), max(point.high for point in points)
     if not spec.percent:
@@ -254,10 +200,10 @@ def _value_axis(points: Sequence[_Point], spec: _ChartSpec) -> Axis:
     return value_axis(low, max(low + 0.02, 0.1, high), percent_labels, title=spec.y)
 
 
-def _bars(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | None:
+def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     """Draw a panel for each value of ``panel``, a group for each ``x``, and a bar with interval for each ``bar``.
 
-    If x and bar both have titles (P1, P2), every bar is a setting of its own, labelled with both (EX/NO).
+    If x and bar both have titles (P1, P2), every bar is a separate group, labelled with both (EX/NO).
     """
     known = [row for row in rows if fmt.finite_or_none(row.get("value")) is not None]
     if not known:
@@ -265,140 +211,85 @@ def _bars(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | N
     panels, positions, bars = (
         list(dict.fromkeys(fmt.printable(row.get(name) or "") for row in known)) for name in ("panel", "x", "bar")
     )
-    panel_titles = {series.model: label for series, label in short_labels([Series(name) for name in panels]).items()}
-    grouped: dict[str, list[_Point]] = {panel: [] for panel in panels}
+    panel_titles = short_labels([Series(name) for name in panels])
+    colours = {bar: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, bar in enumerate(bars)}
+    separate = bool(spec.x and spec.legend)
+    points_of: dict[str, list[layout.Point]] = {panel: [] for panel in panels}
     for row in known:
         named = (_titled(row, name, spec) for name in ("panel", "x", "bar") if row.get(name))
         x, bar, panel = (fmt.printable(row.get(name) or "") for name in ("x", "bar", "panel"))
         tooltip = f"{', '.join(named)}: {_value_tooltip(row, spec.percent)}"
-        grouped[panel].append(_Point(x, bar, *_interval(row), tooltip))
-    points = [point for panel_points in grouped.values() for point in panel_points]
-    axis = _value_axis(points, replace(spec, zero=True))
-    colours = {bar: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, bar in enumerate(bars)}
-    groups = _BarGroups(positions, bars, colours, spec, {(point.x, point.line) for point in points})
-    keys = [LegendEntry(bar, colours[bar], stroke=INK) for bar in bars]
+        points_of[panel].append(layout.Point((x, bar) if separate else x, bar, *_interval(row), tooltip, colours[bar]))
+    points = [point for panel_points in points_of.values() for point in panel_points]
+    filled = {point.group for point in points}
+    settings = {(x, bar): f"{x}/{bar}" for x in positions for bar in bars if (x, bar) in filled}
+    draw_groups = partial(
+        layout.bar_groups,
+        axis=_value_axis(points, replace(spec, zero=True)),
+        groups=settings if separate else dict(zip(positions, positions, strict=True)),
+        slots={bar: 0 if separate else index for index, bar in enumerate(bars)},
+        bar_width=_MAX_BAR_WIDTH,
+        outline=0.5,
+        title=f"{spec.x}/{spec.legend}" if separate else spec.x,
+        label_size=layout.SMALL if separate else svg.FONT_SIZE,
+    )
+    keys = [layout.LegendEntry(bar, colours[bar], stroke=svg.INK) for bar in bars]
     if len(panels) == 1:
-        chart = fit_panel(lambda width: groups.marks(points, axis, 0.0, width, 0.0, _HEIGHT), keys, spec.legend)
+        chart = layout.fit_panel(lambda width: draw_groups(points, width=width, height=_HEIGHT), keys, spec.legend)
     else:
-        marks = _facets({panel_titles[panel]: panel_points for panel, panel_points in grouped.items()}, groups, axis)
-        chart = make_drawing([*marks, *legend_below(marks, keys, spec.legend, PANEL - 2 * PADDING)])
+        marks = _facets(dict(zip(panel_titles.values(), points_of.values(), strict=True)), draw_groups)
+        chart = svg.make_drawing(
+            [*marks, *layout.legend_below(marks, keys, spec.legend, layout.PANEL - 2 * svg.PADDING)]
+        )
     description = f"Bar chart of {spec.caption} " + "; ".join(point.tooltip for point in points) + "."
     return spec.make_chart(chart, description, known, "questions a bar")
 
 
-@dataclass(frozen=True)
-class _BarGroups:
-    """Draw groups of bars at positions along x."""
-
-    positions: Sequence[str]
-    bars: Sequence[str]
-    colours: Mapping[str, str]
-    spec: _ChartSpec
-    filled: Collection[tuple[float | str, str]]
-    """The pairs of position and bar that have a value."""
-
-    def marks(
-        self,
-        points: Sequence[_Point],
-        axis: Axis,
-        left: float,
-        width: float,
-        top: float,
-        height: float,
-        *,
-        labelled: tuple[bool, bool] = (True, True),
-    ) -> list[Mark]:
-        """Draw the groups of one panel; ``labelled`` says whether its values and its positions are labelled."""
-        marks, y = columns_frame(axis, left, width, top, height, labelled=labelled[0])
-        settings = [(x, bar) for x in self.positions for bar in self.bars if (x, bar) in self.filled]
-        separate = bool(self.spec.x and self.spec.legend)
-        labels = [f"{x}/{bar}" for x, bar in settings] if separate else list(self.positions)
-        pitch = width / len(labels)
-        centres = [left + pitch * (index + 0.5) for index in range(len(labels))]
-        if separate:
-            bar_width = bar_group_width(pitch, _MAX_BAR_WIDTH)
-            starts = {setting: centre - bar_width / 2 for setting, centre in zip(settings, centres, strict=True)}
-        else:
-            group_width = bar_group_width(pitch, _MAX_BAR_WIDTH * len(self.bars))
-            bar_width = group_width / len(self.bars)
-            starts = {
-                (x, bar): centre - group_width / 2 + bar_width * index
-                for x, centre in zip(self.positions, centres, strict=True)
-                for index, bar in enumerate(self.bars)
-            }
-        placed = [(point, starts[str(point.x), point.line]) for point in points]
-        marks += [
-            Bar(
-                *(x, min(y(0), y(point.value)), bar_width, abs(y(point.value) - y(0)), self.colours[point.line]),
-                point.tooltip,
-                stroke=INK,
-                stroke_width=0.5,
-            )
-            for point, x in placed
-        ]
-        marks += whiskers(
-            (x + bar_width / 2, y(point.low), x + bar_width / 2, y(point.high))
-            for point, x in placed
-            if point.low < point.high
-        )
-        if labelled[1]:
-            below = category_labels(labels, centres, pitch, top + height, SMALL if separate else FONT_SIZE)
-            title = f"{self.spec.x}/{self.spec.legend}" if separate else self.spec.x
-            marks += [*below, *title_below(title, left + width / 2, width, extent(below).bottom)]
-        return marks
-
-
-def _facets(panels: Mapping[str, Sequence[_Point]], groups: _BarGroups, axis: Axis) -> list[Mark]:
+def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[..., list[svg.Mark]]) -> list[svg.Mark]:
     """Draw small panels in two columns with one scale; values are labelled at the left, positions at the bottom."""
-    marks: list[Mark] = []
+    marks: list[svg.Mark] = []
     for number, (head, points) in enumerate(panels.items()):
         left, top = (_FACET_WIDTH + 22) * (number % 2), (_FACET_HEIGHT + 34) * (number // 2)
         labelled = (number % 2 == 0, number + 2 >= len(panels))
-        marks += groups.marks(points, axis, left, _FACET_WIDTH, top, _FACET_HEIGHT, labelled=labelled)
-        head = shorten(head, FONT_SIZE, _FACET_WIDTH, bold=True)
-        marks.append(Label(left + _FACET_WIDTH / 2, top - 8, head, "middle", bold=True))
+        marks += draw_groups(points, left=left, top=top, width=_FACET_WIDTH, height=_FACET_HEIGHT, labelled=labelled)
+        head = shorten(head, svg.FONT_SIZE, _FACET_WIDTH, bold=True)
+        marks.append(svg.Label(left + _FACET_WIDTH / 2, top - 8, head, "middle", bold=True))
     return marks
 
 
-def _stack(rows: Sequence[Mapping[str, Any]], spec: _ChartSpec) -> NamedChart | None:
+def _stack(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     """Draw a bar for each value of ``bar``, its parts stacked end to end."""
-    bars = list(dict.fromkeys(fmt.printable(row["bar"]) for row in rows))
-    parts = list(dict.fromkeys(fmt.printable(row["part"]) for row in rows))
-    colours = {part: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, part in enumerate(parts)}
-    known = [row for row in rows if fmt.finite_or_none(row.get("count")) is not None]
-    if not any(row["count"] for row in known):
+    cells: list[tuple[str, str, Any]] = [
+        (fmt.printable(row["bar"]), fmt.printable(row["part"]), row.get("count")) for row in rows
+    ]
+    parts = {part: index for index, part in enumerate(dict.fromkeys(part for _, part, _ in cells))}
+    known = [cell for cell in cells if fmt.finite_or_none(cell[2]) is not None]
+    if not any(count for _, _, count in known):
         return None
-    stacks: dict[str, list[tuple[int, BarSegment]]] = {bar: [] for bar in bars}
-    tooltips = []
-    for row in known:
-        bar, part = fmt.printable(row["bar"]), fmt.printable(row["part"])
-        tooltip = f"{bar}, {part}: {fmt.count(row['count'])}"
-        stacks[bar].append((parts.index(part), BarSegment(row["count"], colours[part], tooltip)))
-        if row["count"]:
-            tooltips.append(tooltip)
-    ordered = {
-        bar: [part for _, part in sorted(segments, key=lambda pair: pair[0])] for bar, segments in stacks.items()
-    }
-    totals = [sum(part.size for part in segments) for segments in ordered.values()]
+    stacks: dict[str, list[layout.BarSegment]] = {bar: [] for bar, _, _ in cells}
+    for bar, part, count in sorted(known, key=lambda cell: parts[cell[1]]):
+        colour = SEGMENT_COLOURS[parts[part] % len(SEGMENT_COLOURS)]
+        stacks[bar].append(layout.BarSegment(count, colour, f"{bar}, {part}: {fmt.count(count)}"))
+    totals = [sum(segment.size for segment in segments) for segments in stacks.values()]
     axis = value_axis(0.0, max(totals), si_labels, title=spec.x or "questions", integers=True)
-    chart = stacked_rows(ordered, axis, [LegendEntry(part, colours[part]) for part in parts])
-    description = f"Stacked bars: {spec.caption}. {'; '.join(tooltips)}."
+    keys = [layout.LegendEntry(part, SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)]) for part, index in parts.items()]
+    texts = "; ".join(f"{bar}, {part}: {fmt.count(count)}" for bar, part, count in known if count)
+    description = f"Stacked bars: {spec.caption}. {texts}."
+    chart = layout.stacked_rows(stacks, axis, keys)
     return spec.make_chart(chart, description, [{"n": size} for size in totals], "questions a bar")
 
 
-def _interval(row: Mapping[str, Any]) -> tuple[float, float, float]:
+def _interval(row: _Row) -> tuple[float, float, float]:
     """Return a row's value and the ends of its interval; without an interval, both are the value."""
     value = float(row["value"])
     low, high = (fmt.finite_or_none(row.get(end)) for end in ("low", "high"))
     return value, value if low is None else low, value if high is None else high
 
 
-def _value_tooltip(row: Mapping[str, Any], percent: bool) -> str:
-    interval = fmt.interval(row.get("low"), row.get("high"), percent=percent)
-    count = "" if row.get("n") is None else f", n = {fmt.count(row['n'])}"
-    return f"{fmt.score(row['value'], percent=percent)}{' ' if interval else ''}{interval}{count}"
+def _value_tooltip(row: _Row, percent: bool) -> str:
+    return score_tooltip(row["value"], row.get("low"), row.get("high"), n=row.get("n"), percent=percent)
 
 
-def _titled(row: Mapping[str, Any], name: str, spec: _ChartSpec) -> str:
+def _titled(row: _Row, name: str, spec: _ChartSpec) -> str:
     title = {"x": spec.x, "bar": spec.legend}.get(name)
     return fmt.printable(f"{title} {row[name]}" if title else row[name])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from rich.cells import cell_len
 
+from merkhet.core import text as fmt
+from merkhet.reports._plot_layout import VERMILION
 from merkhet.reports._svg_marks import Drawing
 from merkhet.reports.scoreboard import Series
 
@@ -19,8 +21,6 @@ COLOURS = (
 )
 """Colours of models. The first five are from Okabe and Ito's palette (2008, https://jfly.uni-koeln.de/color/). All are
 distinct with any colour vision, and neighbours are distinct in grey."""
-VERMILION = "#D55E00"
-"""The palette's red, reserved for chance; intervals use its black."""
 SEGMENT_COLOURS = (*COLOURS, VERMILION, "#c8c8ce")
 """Colours of bar segments, for figures with more kinds of bars than models."""
 GREYS = ("#9a9a9a", "#66666b", "#c8c8ce")
@@ -44,7 +44,7 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class NamedChart:
-    """Hold a chart with its texts."""
+    """A chart with its texts."""
 
     name: str
     """File name without its suffix."""
@@ -131,6 +131,16 @@ def sample_size_text(sizes: Collection[int], unit: str = "questions") -> str:
     if len(known) == 1:
         return f"n = {known[0]:,} {unit}"
     return f"n = {known[0]:,}–{known[-1]:,} {unit}"
+
+
+def score_tooltip(
+    value: Any, low: Any = None, high: Any = None, *, n: Any = None, chance: float | None = None, percent: bool = True
+) -> str:
+    """Write a score with its interval, chance and number of questions, as far as they are known."""
+    ends = fmt.interval(low, high, percent=percent)
+    chance_text = "" if chance is None else f", chance {fmt.score(chance, percent=percent)}"
+    count = "" if n is None else f", n = {fmt.count(n)}"
+    return f"{fmt.score(value, percent=percent)}{' ' if ends else ''}{ends}{chance_text}{count}"
 
 
 def join_sentences(*parts: str) -> str:

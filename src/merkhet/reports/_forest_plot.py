@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from merkhet.analysis.differences import format_p
@@ -11,7 +10,7 @@ from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports._axis_scales import Axis, signed_labels, value_axis
 from merkhet.reports._chart_style import COLOURS, NamedChart, join_sentences, sample_size_text, truncate_middle
-from merkhet.reports._plot_layout import BASELINE_SHIFT, PANEL, grid, names_at_left, ticks_below
+from merkhet.reports._plot_layout import BASELINE_SHIFT, PANEL, Point, grid, names_at_left, ticks_below
 from merkhet.reports._svg_marks import FONT_SIZE, INK, Drawing, Label, Mark, Strokes, Symbol, make_drawing
 from merkhet.reports.scoreboard import LOWER_IS_BETTER
 
@@ -20,21 +19,6 @@ _MAX_NAME_WIDTH = 260.0
 _PLOT_WIDTH = PANEL - 120
 _ROW_HEIGHT, _HEADING_HEIGHT = 24.0, 26.0
 """Heights of a row and of a panel's heading, in pixels."""
-
-
-@dataclass(frozen=True)
-class _Difference:
-    """Hold the difference of a pair of models with its interval."""
-
-    pair: str
-    panel: str
-    """Task and metric."""
-    value: float
-    low: float
-    high: float
-    fill: str
-    """The colour of a significant difference, or white."""
-    tooltip: str
 
 
 def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | None:
@@ -65,13 +49,13 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
     return NamedChart("differences", caption, _forest(points, axis), description=f"Forest plot. {description}.")
 
 
-def _forest(points: Sequence[_Difference], axis: Axis) -> Drawing:
+def _forest(points: Sequence[Point], axis: Axis) -> Drawing:
     """Draw a panel for each task and metric, all above the same axis."""
     scale = axis.scale(0.0, _PLOT_WIDTH)
     marks: list[Mark] = []
     bottom = 0.0
-    for panel in dict.fromkeys(point.panel for point in points):
-        panel_points = [point for point in points if point.panel == panel]
+    for panel in dict.fromkeys(point.group for point in points):
+        panel_points = [point for point in points if point.group == panel]
         top = bottom + _HEADING_HEIGHT
         bottom = top + _ROW_HEIGHT * len(panel_points)
         rows = [(point, top + _ROW_HEIGHT * (index + 0.5)) for index, point in enumerate(panel_points)]
@@ -80,14 +64,10 @@ def _forest(points: Sequence[_Difference], axis: Axis) -> Drawing:
             Label(0.0, top - 8 + BASELINE_SHIFT * FONT_SIZE, truncate_middle(panel, 40), bold=True),
             *grid([(scale(tick), top, scale(tick), bottom) for tick in axis.ticks]),
             Strokes(((scale(0.0), top, scale(0.0), bottom),), INK, dash=(3, 3)),
-            *names_at_left([point.pair for point in panel_points], [y for _, y in rows], _MAX_NAME_WIDTH),
+            *names_at_left([point.line for point in panel_points], [y for _, y in rows], _MAX_NAME_WIDTH),
             Strokes(whiskers, INK, 1.5),
             *(
-                Symbol(
-                    *(scale(point.value), y, "circle", point.fill, 64.0, point.tooltip),
-                    stroke=COLOURS[0],
-                    stroke_width=1.8,
-                )
+                Symbol(scale(point.value), y, "circle", point.fill, 64.0, point.tooltip, COLOURS[0], 1.8)
                 for point, y in rows
             ),
         ]
@@ -99,22 +79,24 @@ def _is_share(pair: Mapping[str, Any]) -> bool:
     return str(pair.get("metric")) not in LOWER_IS_BETTER and all(abs(n) <= 1 for n in numbers if n is not None)
 
 
-def _difference(pair: Mapping[str, Any], factor: float) -> _Difference:
+def _difference(pair: Mapping[str, Any], factor: float) -> Point:
+    """Make the point of a pair; its group is the task and metric, and it is filled if the difference is significant."""
     value, low, high = (fmt.finite_or_none(pair.get(name)) for name in ("difference", "low", "high"))
     value = value or 0.0
     low, high = (value if low is None else low), (value if high is None else high)
     p = fmt.finite_or_none(pair.get("p"))
     model, other, group = (fmt.printable(pair.get(name) or "") for name in ("model", "other", "group"))
     panel = fmt.printable(f"{pair.get('task', '')} {fmt.metric_label(str(pair.get('metric', '')))}".strip())
-    ends = fmt.interval(low, high, percent=factor != 1.0)
+    percent = factor != 1.0
+    numbers = f"{fmt.score(value, percent=percent)} {fmt.interval(low, high, percent=percent)}"
     significant = (low > 0 or high < 0) and p is not None and p < SIGNIFICANCE_LEVEL
-    return _Difference(
-        pair=f"{f'{truncate_middle(group)}: ' if group else ''}{truncate_middle(model)} − {truncate_middle(other)}",
-        panel=panel,
-        value=factor * value,
-        low=factor * low,
-        high=factor * high,
-        fill=COLOURS[0] if significant else "white",
-        tooltip=f"{panel}{f', {group}' if group else ''}: {model} − {other}: "
-        f"{fmt.score(value, percent=factor != 1.0)} {ends}{'' if p is None else f', p {format_p(p)}'}",
+    p_text = "" if p is None else f", p {format_p(p)}"
+    return Point(
+        panel,
+        f"{f'{truncate_middle(group)}: ' if group else ''}{truncate_middle(model)} − {truncate_middle(other)}",
+        factor * value,
+        factor * low,
+        factor * high,
+        f"{panel}{f', {group}' if group else ''}: {model} − {other}: {numbers}{p_text}",
+        COLOURS[0] if significant else "white",
     )

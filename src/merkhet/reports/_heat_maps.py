@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from merkhet.core import text as fmt
-from merkhet.reports._chart_style import NamedChart, join_sentences, sample_size_text, short_labels
+from merkhet.reports._chart_style import NamedChart, join_sentences, sample_size_text, score_tooltip, short_labels
 from merkhet.reports._plot_layout import BASELINE_SHIFT, MAX_NAME_WIDTH, SLANT, SMALL, names_at_left
 from merkhet.reports._svg_marks import FONT_SIZE, INK, Bar, Label, Mark, extent, make_drawing
 from merkhet.reports._text_width import shorten
@@ -30,7 +30,7 @@ _LEGEND_STEPS, _LEGEND_STEP_WIDTH, _LEGEND_HEIGHT = 35, 6.0, 10.0
 
 @dataclass(frozen=True)
 class _Square:
-    """Hold a cell of a heat map: its row and column, its number, and its colours."""
+    """A cell of a heat map."""
 
     row: int
     column: int
@@ -85,12 +85,12 @@ def heat_chart(
         row: fmt.score(chances[name], percent=column.percent) for row, name in enumerate(names) if name in chances
     }
     width = 50.0 if len(labels) <= 6 else 42.0
-    marks = _heat_map(names, [*labels, *(["chance"] if chance_texts else [])], squares, width, "white", 1.5)
+    marks = _heat_map(names, [*labels, *(["chance"] if chance_texts else [])], squares, width, ("white", 1.5))
     marks += [_number_label(row, len(labels), text, _CHANCE_INK, width) for row, text in chance_texts.items()]
     unit = " in percent" if column.percent else ""
     caption = join_sentences(
         f"{column.label}{unit} by {group} and model, with chance",
-        _truncation_note(values, group, len(series)),
+        _truncation_note(values, len(series)),
     )
     return NamedChart(
         fmt.file_slug("models by", group, column.task, column.metric),
@@ -148,13 +148,13 @@ def _task_heat(
         for index, column in enumerate(drawn_columns)
         if (name, column) in cells
     ]
-    marks = _heat_map(names, [column.label for column in drawn_columns], squares, 62.0, _BORDER, 1.0)
+    marks = _heat_map(names, [column.label for column in drawn_columns], squares, 62.0, (_BORDER, 1.0))
     marks += _colour_legend(extent(marks).bottom + 14)
     title = f"{line.label}: score in percent by {group} and task"
     caption = join_sentences(
         title,
         "Colours are relative to chance: (score − chance) / (1 − chance)",
-        _truncation_note(adjusted_of, group),
+        _truncation_note(adjusted_of),
         sample_size_text([score.n for score in cells.values()], "questions a cell"),
     )
     description = "; ".join(square.tooltip for square in squares)
@@ -168,17 +168,15 @@ def _task_heat(
 
 
 def _task_square(line: Series, name: str, column: ScoreColumn, score: ScoreCell, row: int, index: int) -> _Square:
-    ends = fmt.interval(score.low, score.high)
-    tooltip = f"{line.label}, {name}, {column.label}: {fmt.score(score.value)}{' ' if ends else ''}{ends}"
-    chance = "" if score.chance is None else f", chance {fmt.score(score.chance)}"
     adjusted = _chance_adjusted(score)
+    tooltip = score_tooltip(score.value, score.low, score.high, n=score.n, chance=score.chance)
     return _Square(
         row,
         index,
         fmt.score(score.value),
         _shade(_AGAINST_CHANCE, (adjusted + 1) / 2),
         "white" if abs(adjusted) > 0.6 else INK,
-        f"{tooltip}{chance}, n = {score.n:,}",
+        f"{line.label}, {name}, {column.label}: {tooltip}",
     )
 
 
@@ -191,7 +189,7 @@ def _largest_groups(groups: dict[str, Any], sizes: dict[str, int]) -> list[str]:
     return sorted(groups, key=lambda name: (-sizes[name], name))[:_MAX_ROWS]
 
 
-def _truncation_note(groups: dict[str, Any], group: str, lines: int = 0) -> str:
+def _truncation_note(groups: dict[str, Any], lines: int = 0) -> str:
     note = f"The {_MAX_ROWS} with most questions of {len(groups)}" if len(groups) > _MAX_ROWS else ""
     if lines > _MAX_LINES:
         note = join_sentences(note, f"The first {_MAX_LINES} models of {lines}")
@@ -203,10 +201,13 @@ def _heat_map(
     labels: Sequence[str],
     squares: Sequence[_Square],
     width: float,
-    border: str,
-    border_width: float,
+    border: tuple[str, float],
 ) -> list[Mark]:
-    """Draw squares with their numbers, row names at the left and slanted column labels above."""
+    """Draw squares with their numbers, row names at the left and slanted column labels above.
+
+    Args:
+        border: Colour and width of the lines between squares.
+    """
     centres = [_ROW_HEIGHT * (row + 0.5) for row in range(len(names))]
     return [
         *names_at_left(names, centres),
@@ -216,9 +217,13 @@ def _heat_map(
         ),
         *(
             Bar(
-                *(width * square.column, _ROW_HEIGHT * square.row, width, _ROW_HEIGHT, square.fill, square.tooltip),
-                stroke=border,
-                stroke_width=border_width,
+                width * square.column,
+                _ROW_HEIGHT * square.row,
+                width,
+                _ROW_HEIGHT,
+                square.fill,
+                square.tooltip,
+                *border,
             )
             for square in squares
         ),
@@ -247,12 +252,8 @@ def _colour_legend(top: float) -> list[Mark]:
     ]
     baseline = top + _LEGEND_HEIGHT + 12
     width = _LEGEND_STEP_WIDTH * _LEGEND_STEPS
-    for x, text, anchor in (
-        (0.0, "below chance", "start"),
-        (width / 2, "chance", "middle"),
-        (width, "perfect", "end"),
-    ):
-        marks.append(Label(x, baseline, text, anchor, SMALL))
+    labels = (("below chance", "start"), ("chance", "middle"), ("perfect", "end"))
+    marks += [Label(width * index / 2, baseline, *label, SMALL) for index, label in enumerate(labels)]
     return marks
 
 

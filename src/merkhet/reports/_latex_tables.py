@@ -10,13 +10,8 @@ from merkhet.core import text as fmt
 from merkhet.reports.table_model import ReportTable, Row, TableCell
 
 _ESCAPES = {
+    **{letter: f"\\{letter}" for letter in "{}$&#%"},
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
     "_": r"\_\allowbreak{}",
     "^": r"\textasciicircum{}",
     "~": r"\textasciitilde{}",
@@ -28,22 +23,43 @@ _ESCAPES = {
     "`": r"\textasciigrave{}",
     "'": "'{}",
     # At the start of a row these would be parsed as options of the line before.
-    "[": "{[}",
-    "*": "{*}",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "‘": "`{}",
-    "’": "'{}",
-    "“": "``",
-    "”": "''",
-    "−": "$-$",
-    "×": r"$\times$",
-    "±": r"$\pm$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "→": r"$\to$",
+    **{letter: f"{{{letter}}}" for letter in "[*"},
+    **{"–": "--", "—": "---", "…": r"\ldots{}", "‘": "`{}", "’": "'{}", "“": "``", "”": "''"},
+    **{"−": "$-$", "×": r"$\times$", "±": r"$\pm$", "≤": r"$\le$", "≥": r"$\ge$", "→": r"$\to$"},
 }
+_TABULAR = r"""\begin{tabular}{@{}%(columns)s@{}}
+\toprule
+%(heads)s
+\midrule
+%(body)s
+\bottomrule
+\end{tabular}"""
+_FLOAT = r"""\begin{%(environment)s}[t]
+\centering
+\small
+%(caption)s
+%(label)s
+\smallskip
+%(tabular)s
+\end{%(environment)s}
+"""
+_LONG_TABLE = r"""{\%(size)s
+\begin{longtable}{@{}%(columns)s@{}}
+%(caption)s%(label)s \\
+\toprule
+%(heads)s
+\midrule
+\endfirsthead
+\toprule
+%(heads)s
+\midrule
+\endhead
+\bottomrule
+\endfoot
+%(body)s
+\end{longtable}
+}
+"""
 _LAST_LATIN = 0x024F
 _MAX_WORD, _MAX_TEXT_WIDTH, _MAX_ROWS, _PAPER_COLUMN_WIDTH, _PAGE_WIDTH = 18, 44, 45, 46, 76
 """Limits in characters and rows. A longer word may be broken, a wider text column is wrapped, a longer table spans
@@ -57,55 +73,28 @@ def as_latex(table: ReportTable) -> str:
     table spans the columns of a paper.
     """
     columns = [_column_type(table, index) for index in range(len(table.columns))]
+    width = _width(table)
+    is_long, is_wide = len(table.rows) > _MAX_ROWS, width > _PAGE_WIDTH
     packages = ["booktabs"]
-    is_long = len(table.rows) > _MAX_ROWS
-    is_wide = _width(table) > _PAGE_WIDTH
     if any("p{" in column for column in columns):
         packages.append("array")
-    if is_long:
-        packages.append("longtable")
-    elif is_wide:
-        packages.append("graphicx")
-    heads = " & ".join(_head(table, index) for index in range(len(table.columns))) + r" \\"
-    body = [_row(table, row) for row in table.rows]
+    if is_long or is_wide:
+        packages.append("longtable" if is_long else "graphicx")
     foot = [_row(table, row) for row in table.foot]
-    lines = [*body, *(["\\midrule", *foot] if foot else [])]
-    caption = f"\\caption{{{escape_latex(table.caption)}}}"
-    label = f"\\label{{tab:{table.name}}}"
-    packages_comment = preamble(packages, _all_text(table))
+    parts = {
+        "columns": "".join(columns),
+        "heads": " & ".join(_head(table, index) for index in range(len(table.columns))) + r" \\",
+        "body": "\n".join([*(_row(table, row) for row in table.rows), *([r"\midrule", *foot] if foot else [])]),
+        "caption": f"\\caption{{{escape_latex(table.caption)}}}",
+        "label": f"\\label{{tab:{table.name}}}",
+        "size": "scriptsize" if is_wide else "small",
+        "environment": "table*" if width > _PAPER_COLUMN_WIDTH else "table",
+    }
+    comment = preamble(packages, _all_text(table))
     if is_long:
-        return packages_comment + _long_table(
-            "".join(columns), heads, lines, f"{caption}{label}", "scriptsize" if is_wide else "small"
-        )
-    tabular = "\n".join(
-        [
-            f"\\begin{{tabular}}{{@{{}}{''.join(columns)}@{{}}}}",
-            "\\toprule",
-            heads,
-            "\\midrule",
-            *lines,
-            "\\bottomrule",
-            "\\end{tabular}",
-        ]
-    )
-    tabular = shrink_to_fit(tabular) if is_wide else tabular
-    environment = "table*" if _width(table) > _PAPER_COLUMN_WIDTH else "table"
-    return (
-        packages_comment
-        + "\n".join(
-            [
-                f"\\begin{{{environment}}}[t]",
-                "\\centering",
-                "\\small",
-                caption,
-                label,
-                "\\smallskip",
-                tabular,
-                f"\\end{{{environment}}}",
-            ]
-        )
-        + "\n"
-    )
+        return comment + _LONG_TABLE % parts
+    tabular = _TABULAR % parts
+    return comment + _FLOAT % {**parts, "tabular": shrink_to_fit(tabular) if is_wide else tabular}
 
 
 def shrink_to_fit(content: str) -> str:
@@ -136,12 +125,12 @@ def escape_latex(text: str) -> str:
 
 def preamble(packages: Sequence[str], text: str) -> str:
     """Write comments with the packages needed and, for text beyond the Latin script, the program."""
-    lines = [f"% \\usepackage{{{', '.join(packages)}}}"]
+    comment = f"% \\usepackage{{{', '.join(packages)}}}\n"
     if any(ord(letter) > _LAST_LATIN and letter not in _ESCAPES and letter.isalpha() for letter in text):
-        lines.append(
-            "% There is text in other scripts than Latin here: use XeLaTeX or LuaLaTeX, with fonts that have it."
+        comment += (
+            "% There is text in other scripts than Latin here: use XeLaTeX or LuaLaTeX, with fonts that have it.\n"
         )
-    return "\n".join(lines) + "\n"
+    return comment
 
 
 def _column_type(table: ReportTable, index: int) -> str:
@@ -178,29 +167,6 @@ def _number(cell: TableCell) -> str:
 def _number_text(text: str) -> str:
     """Escape a number or an interval; a hyphen before a digit becomes a minus."""
     return re.sub(r"(?<![\w.}])-(?=\d)", "$-$", escape_latex(text))
-
-
-def _long_table(columns: str, heads: str, lines: Sequence[str], caption: str, size: str) -> str:
-    repeated = ["\\toprule", heads, "\\midrule"]
-    return (
-        "\n".join(
-            [
-                f"{{\\{size}",
-                f"\\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
-                f"{caption} \\\\",
-                *repeated,
-                "\\endfirsthead",
-                *repeated,
-                "\\endhead",
-                "\\bottomrule",
-                "\\endfoot",
-                *lines,
-                "\\end{longtable}",
-                "}",
-            ]
-        )
-        + "\n"
-    )
 
 
 def _all_text(table: ReportTable) -> str:

@@ -9,8 +9,7 @@ import inspect
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -43,61 +42,12 @@ _MAX_LANGUAGES = 5
 ModelRecord = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class AskedCounts:
+class AskedCounts(NamedTuple):
     """Numbers of questions, of their facts, and of questions of each task."""
 
     questions: int
     facts: int
-    tasks: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Numbers of candidates that questions offered."""
-
-    least: int
-    most: int
-    median: float
-
-
-@dataclass(frozen=True)
-class NamedModel:
-    """A model with its kind, size and number format."""
-
-    name: str
-    kind: str
-    parameters: float | None
-    dtype: str
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """The address and the settings that a chat model was asked with."""
-
-    name: str
-    address: str
-    settings: tuple[str, ...]
-    system: str
-
-
-@dataclass(frozen=True)
-class Training:
-    """How a model was trained before it was asked; None for what its learner does not record."""
-
-    name: str
-    learner: str
-    objective: str
-    selected_epoch: Any
-    """Epoch whose weights were selected on dev questions."""
-    recalled: float | None
-    """Share of statements recalled at the end of memorizing."""
-    epochs: float | None
-    learned: float | None
-    """Number of training questions."""
-    steps: float | None
-    statements: float | None
-    symbols: float | None
+    tasks: Mapping[str, int]
 
 
 class ScoringMethod:
@@ -115,86 +65,6 @@ class ScoringMethod:
         scope, _, pooling = self.stem.partition("-")
         named_scope = scope in ("candidate", "sentence")
         self.causal_scope, self.causal_pooling = (scope, pooling) if named_scope else ("", self.stem)
-
-
-@dataclass(frozen=True)
-class MethodGroup:
-    """The methods of one kind of models."""
-
-    kind: str
-    methods: tuple[ScoringMethod, ...]
-
-
-@dataclass(frozen=True)
-class UsedProbe:
-    """A probe with its methods and the options of chat probes."""
-
-    name: str
-    groups: tuple[MethodGroup, ...]
-    layers: int
-    orders: float
-    mixed_letters: bool
-    most_choices: Any
-    shots: float
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What the statistics paragraph depends on."""
-
-    cite: StatisticsCiter
-    metrics: Sequence[str]
-    has_chance: bool
-    has_adjusted: bool
-    average_over: str | None
-    resamples: int
-    closed_form_above: int | None
-    """Number of facts above which intervals are closed-form; None if the run has no such intervals."""
-    pairs: int
-    permutations: int
-    closed_form_tests: bool
-    has_q: bool
-    has_mcnemar: bool
-    has_effect: bool
-    has_detectable: bool
-    unusable: int
-    unusable_is_wrong: bool
-
-
-@dataclass(frozen=True)
-class Methods:
-    """The numbers and names of the methods section."""
-
-    asked: AskedCounts
-    task_counts: Sequence[str]
-    languages: Sequence[str]
-    suite: str
-    suite_source: str
-    suite_methods: str
-    version: str
-    knowledge_facts: int
-    packs: Sequence[str]
-    templates: int
-    limit: int | None
-    sampling_seed: Any
-    candidates: Candidates | None
-    models: Sequence[NamedModel]
-    more_models: int
-    local_weights: bool
-    endpoints: Sequence[Endpoint]
-    repetitions: float | None
-    trainings: Sequence[Training]
-    more_trainings: int
-    soft_models: Sequence[str]
-    probes: Sequence[UsedProbe]
-    ranked: bool
-    baselines: Sequence[tuple[str, str]]
-    """Names with methods."""
-    statistics: Statistics | None
-    calibration: Sequence[str]
-    seed: Any
-    devices: Sequence[str]
-    versions: Sequence[str]
 
 
 def count_asked(data: ReportData) -> AskedCounts:
@@ -230,7 +100,8 @@ def methods_text(
 
 def _methods(
     data: ReportData, choices: Sequence[int], calibration: CalibrationStatus, cite: StatisticsCiter
-) -> Methods:
+) -> dict[str, Any]:
+    """Collect the numbers and names that the template needs."""
     record, study, suite = data.record, data.study, data.suite
     asked, baselines = count_asked(data), data.baselines()
     ways = data.ways_of_asking()
@@ -242,128 +113,134 @@ def _methods(
     remote = [model for model in models.values() if model.get("endpoint")]
     candidate_counts = sorted(number for number in choices if number) if {"rank", "compare"} & probes.keys() else []
     languages = data.questions["language"].drop_null().unique().to_pylist()[:_MAX_LANGUAGES]
-    trainings, more_trainings = _trainings(data)
+    trainings = _distinct(
+        _training(model)
+        for model in record.get("models") or ()
+        if isinstance(model.get("learned"), Mapping) and model["learned"].get("learner")
+    )
     learner = (study.get("learning") or {}).get("learner")
     repetitions = fmt.finite_or_none((study.get("options") or {}).get("trainings")) or 1
     packages = record["versions"] if isinstance(record.get("versions"), Mapping) else {}
     versions = [f"{name} {packages[name]}" for name in ("torch", "transformers") if packages.get(name)]
     devices = {str(model["device"]).partition(":")[0] for model in record.get("models") or () if model.get("device")}
-    return Methods(
-        asked=asked,
-        task_counts=[f"{task} {fmt.count(number)}" for task, number in asked.tasks.items()],
-        languages=[_LANGUAGES.get(str(code), f"the language {code}") for code in languages if code],
-        suite=str(suite.get("name") or record.get("suite") or ""),
-        suite_source=cite_in_text([str(text) for text in suite.get("citations") or ()]),
-        suite_methods=str(suite.get("methods") or ""),
-        version=str(record.get("merkhet") or ""),
-        knowledge_facts=(record.get("questions") or {}).get("knowledge") or 0,
-        packs=[] if study.get("data") else [public_text(str(name)) for name in study.get("knowledge") or ()],
-        templates=pc.count_distinct(data.questions["template"]).as_py() or 0,
-        limit=study.get("limit"),
-        sampling_seed=record.get("seed", study.get("seed", 0)),
-        candidates=Candidates(candidate_counts[0], candidate_counts[-1], statistics.median(candidate_counts))
-        if candidate_counts
-        else None,
-        models=[_named_model(name, model) for name, model in list(models.items())[:_MAX_NAMED]],
-        more_models=max(0, len(models) - _MAX_NAMED),
-        local_weights=len(remote) < len(models),
-        endpoints=list(dict.fromkeys(map(_endpoint, remote)))[:_MAX_TRAININGS],
-        repetitions=repetitions if repetitions > 1 and learner == "memorize" else None,
-        trainings=trainings,
-        more_trainings=more_trainings,
-        soft_models=[_short_name(name) for name in by_name if ", soft" in name] if learner == "soft" else [],
-        probes=[
+    return {
+        "asked": asked,
+        "task_counts": [f"{task} {fmt.count(number)}" for task, number in asked.tasks.items()],
+        "languages": [_LANGUAGES.get(str(code), f"the language {code}") for code in languages if code],
+        "suite": str(suite.get("name") or record.get("suite") or ""),
+        "suite_source": cite_in_text([str(text) for text in suite.get("citations") or ()]),
+        "suite_methods": str(suite.get("methods") or ""),
+        "version": str(record.get("merkhet") or ""),
+        "knowledge_facts": (record.get("questions") or {}).get("knowledge") or 0,
+        "packs": [] if study.get("data") else [public_text(str(name)) for name in study.get("knowledge") or ()],
+        "templates": pc.count_distinct(data.questions["template"]).as_py() or 0,
+        "limit": study.get("limit"),
+        "sampling_seed": record.get("seed", study.get("seed", 0)),
+        "candidate_counts": candidate_counts,
+        "median_candidates": statistics.median(candidate_counts) if candidate_counts else None,
+        "models": [_named_model(name, model) for name, model in list(models.items())[:_MAX_NAMED]],
+        "more_models": max(0, len(models) - _MAX_NAMED),
+        "local_weights": len(remote) < len(models),
+        "endpoints": _distinct(map(_endpoint, remote))[:_MAX_TRAININGS],
+        "repetitions": repetitions if repetitions > 1 and learner == "memorize" else None,
+        "trainings": trainings[:_MAX_TRAININGS],
+        "more_trainings": max(0, len(trainings) - _MAX_TRAININGS),
+        "soft_models": [_short_name(name) for name in by_name if ", soft" in name] if learner == "soft" else [],
+        "probes": [
             _used_probe(data, probe, ways)
             for probe in probes
             if not models or any(way["probe"] == probe and way["model"] not in baselines for way in ways)
         ],
-        ranked=bool({"rank", "fill"} & probes.keys()),
+        "ranked": bool({"rank", "fill"} & probes.keys()),
         # A baseline has one name per condition; its base is what to describe.
-        baselines=list(
-            dict.fromkeys(
-                (
-                    _short_name(str(model.get("base") or name)),
-                    next((way["method"] for way in ways if way["model"] == name), ""),
-                )
-                for name, model in by_name.items()
-                if name in baselines
+        "baselines": _distinct(
+            (
+                _short_name(str(model.get("base") or name)),
+                next((way["method"] for way in ways if way["model"] == name), ""),
             )
+            for name, model in by_name.items()
+            if name in baselines
         ),
-        statistics=_statistics(data, cite),
-        calibration=describe_calibration(calibration),
-        seed=record.get("seed"),
-        devices=sorted({_DEVICES.get(name, name) for name in devices}),
-        versions=[*versions, *([f"Python {record['python']}"] if packages and record.get("python") else [])],
-    )
+        "statistics": _statistics(data, cite),
+        "calibration": describe_calibration(calibration),
+        "seed": record.get("seed"),
+        "devices": sorted({_DEVICES.get(name, name) for name in devices}),
+        "versions": [*versions, *([f"Python {record['python']}"] if packages and record.get("python") else [])],
+    }
 
 
-def _named_model(name: str, model: ModelRecord) -> NamedModel:
-    dtype = str(model.get("dtype") or (model.get("learned") or {}).get("precision") or "")
-    return NamedModel(
-        _short_name(name), str(model.get("kind") or ""), fmt.finite_or_none(model.get("parameters")), dtype
-    )
+def _distinct(items: Iterable[Any]) -> list[Any]:
+    """Return the items without repetition; they may be unhashable."""
+    distinct: list[Any] = []
+    for item in items:
+        if item not in distinct:
+            distinct.append(item)
+    return distinct
 
 
-def _endpoint(model: ModelRecord) -> Endpoint:
+def _named_model(name: str, model: ModelRecord) -> dict[str, Any]:
+    return {
+        "name": _short_name(name),
+        "kind": str(model.get("kind") or ""),
+        "parameters": fmt.finite_or_none(model.get("parameters")),
+        "dtype": str(model.get("dtype") or (model.get("learned") or {}).get("precision") or ""),
+    }
+
+
+def _endpoint(model: ModelRecord) -> dict[str, Any]:
+    """Describe the address and the settings that a chat model was asked with."""
     omitted = [name.strip() for name in str(model.get("left_out") or "").split(",")]
     temperature = fmt.finite_or_none(model.get("temperature"))
     settings = {
         "temperature": None if temperature is None else f"temperature {temperature:g}",
         "seed": None if model.get("seed") is None else f"seed {model['seed']}",
     }
-    return Endpoint(
-        str(model.get("model") or model.get("name")),
-        str(model["endpoint"]),
-        tuple(text for name, text in settings.items() if text and name not in omitted),
-        str(model.get("system") or ""),
-    )
+    return {
+        "name": str(model.get("model") or model.get("name")),
+        "address": str(model["endpoint"]),
+        "settings": [text for name, text in settings.items() if text and name not in omitted],
+        "system": str(model.get("system") or ""),
+    }
 
 
-def _trainings(data: ReportData) -> tuple[list[Training], int]:
-    """Collect how models were trained, each training once, and the number of those left out."""
-    trainings: dict[Training, None] = {}
-    for model in data.record.get("models") or ():
-        record = model.get("learned")
-        if not isinstance(record, Mapping) or not record.get("learner"):
-            continue
-        curve = record.get("curve") or ()
-        shares = [fmt.finite_or_none(epoch.get("acc@1")) for epoch in curve if record["learner"] == "memorize"]
-        numbers = {name: fmt.finite_or_none(record.get(name)) for name in _TRAINING_NUMBERS}
-        training = Training(
-            name=_short_name(str(model.get("name"))),
-            learner=str(record["learner"]),
-            objective=str(record.get("objective")),
-            selected_epoch=record.get("kept_epoch") if record.get("dev_questions") else None,
-            recalled=next((share for share in reversed(shares) if share is not None), None),
-            **numbers,
-        )
-        trainings[training] = None
-    return list(trainings)[:_MAX_TRAININGS], max(0, len(trainings) - _MAX_TRAININGS)
+def _training(model: ModelRecord) -> dict[str, Any]:
+    """Describe how a model was trained; None for numbers that its learner does not record."""
+    record = model["learned"]
+    curve = (record.get("curve") or ()) if record["learner"] == "memorize" else ()
+    shares = [fmt.finite_or_none(epoch.get("acc@1")) for epoch in curve]
+    return {
+        "name": _short_name(str(model.get("name"))),
+        "learner": str(record["learner"]),
+        "objective": str(record.get("objective")),
+        "selected_epoch": record.get("kept_epoch") if record.get("dev_questions") else None,
+        "recalled": next((share for share in reversed(shares) if share is not None), None),
+        **{name: fmt.finite_or_none(record.get(name)) for name in _TRAINING_NUMBERS},
+    }
 
 
-def _used_probe(data: ReportData, probe: str, ways: Sequence[Mapping[str, str]]) -> UsedProbe:
+def _used_probe(data: ReportData, probe: str, ways: Sequence[Mapping[str, str]]) -> dict[str, Any]:
     baselines = data.baselines()
     used = dict.fromkeys(
         (way["kind"], way["method"]) for way in ways if way["probe"] == probe and way["model"] not in baselines
     )
-    by_kind: dict[str, list[ScoringMethod]] = {}
+    methods_of_kind: dict[str, list[ScoringMethod]] = {}
     for kind, method in used:
         if "@" not in method and probe not in _UNSCORED_PROBES:
-            by_kind.setdefault(kind, []).append(ScoringMethod(method))
+            methods_of_kind.setdefault(kind, []).append(ScoringMethod(method))
     choices = (choice for choice in data.study.get("probes") or () if isinstance(choice, Mapping))
     options = next((choice.get("options") or {} for choice in choices if choice.get("probe") == probe), {})
-    return UsedProbe(
-        name=probe,
-        groups=tuple(MethodGroup(kind, tuple(methods)) for kind, methods in by_kind.items()),
-        layers=sum("@" in method for _, method in used),
-        orders=fmt.finite_or_none(options.get("orders")) or 1,
-        mixed_letters=bool(options.get("mixed_letters")),
-        most_choices=options.get("most"),
-        shots=fmt.finite_or_none(options.get("shots")) or 0,
-    )
+    return {
+        "name": probe,
+        "groups": [{"kind": kind, "methods": methods} for kind, methods in methods_of_kind.items()],
+        "layers": sum("@" in method for _, method in used),
+        "orders": fmt.finite_or_none(options.get("orders")) or 1,
+        "mixed_letters": bool(options.get("mixed_letters")),
+        "most_choices": options.get("most"),
+        "shots": fmt.finite_or_none(options.get("shots")) or 0,
+    }
 
 
-def _statistics(data: ReportData, cite: StatisticsCiter) -> Statistics | None:
+def _statistics(data: ReportData, cite: StatisticsCiter) -> dict[str, Any] | None:
     rows = overall_rows(data.scores)
     if not rows:
         return None
@@ -371,25 +248,23 @@ def _statistics(data: ReportData, cite: StatisticsCiter) -> Statistics | None:
     reasons = data.findings.get("unusable")
     recorded = data.answers.num_rows - data.answers["unusable"].null_count
     metrics = describe_metrics(str(row["metric"]) for row in rows)
-    return Statistics(
-        cite=cite,
-        metrics=[f"{name} ({description})" if description else name for name, description in metrics],
-        has_chance=_any_number(rows, "chance"),
-        has_adjusted=_any_number(rows, "adjusted"),
-        average_over=data.suite.get("average_over"),
+    return {
+        "cite": cite,
+        "metrics": [f"{name} ({description})" if description else name for name, description in metrics],
+        "has_chance": _any_number(rows, "chance"),
+        "has_adjusted": _any_number(rows, "adjusted"),
+        "average_over": data.suite.get("average_over"),
         # Scores use these defaults, so the text matches them.
-        resamples=inspect.signature(clustered_interval).parameters["resamples"].default,
-        permutations=inspect.signature(paired_difference).parameters["flips"].default,
-        closed_form_above=MAX_BOOTSTRAP_FACTS if any(row.get("probe") == "recall" for row in rows) else None,
-        pairs=len(pairs),
-        closed_form_tests=bool(data.record.get("recalls")),
-        has_q=len(pairs) > 1 and _any_number(pairs, "q"),
-        has_mcnemar=_any_number(pairs, "mcnemar"),
-        has_effect=_any_number(pairs, "effect"),
-        has_detectable=_any_number(pairs, "detectable"),
-        unusable=recorded if reasons is None else sum(int(reason.get("count") or 0) for reason in reasons),
-        unusable_is_wrong=bool(data.suite.get("unusable_is_wrong")),
-    )
+        "resamples": inspect.signature(clustered_interval).parameters["resamples"].default,
+        "permutations": inspect.signature(paired_difference).parameters["flips"].default,
+        "closed_form_above": MAX_BOOTSTRAP_FACTS if any(row.get("probe") == "recall" for row in rows) else None,
+        "pairs": len(pairs),
+        "closed_form_tests": bool(data.record.get("recalls")),
+        "has_q": len(pairs) > 1 and _any_number(pairs, "q"),
+        **{f"has_{name}": _any_number(pairs, name) for name in ("mcnemar", "effect", "detectable")},
+        "unusable": recorded if reasons is None else sum(int(reason.get("count") or 0) for reason in reasons),
+        "unusable_is_wrong": bool(data.suite.get("unusable_is_wrong")),
+    }
 
 
 def describe_metrics(metrics: Iterable[str]) -> list[tuple[str, str]]:

@@ -6,24 +6,14 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from merkhet.reports import _svg_marks as svg
 from merkhet.reports._axis_scales import Axis, Scale
-from merkhet.reports._svg_marks import (
-    FONT_SIZE,
-    INK,
-    PADDING,
-    Bar,
-    Drawing,
-    Label,
-    Line,
-    Mark,
-    Strokes,
-    Symbol,
-    extent,
-    make_drawing,
-)
 from merkhet.reports._text_width import ASCENT, DESCENT, shorten, text_width, wrap
 
+VERMILION = "#D55E00"
+"""Red of Okabe and Ito's palette, reserved for chance; intervals use its black."""
 GRID = "#ececf0"
 AXIS = "#8a8a90"
 PANEL = 360.0
@@ -47,17 +37,25 @@ _MAX_TITLE_LINES = 3
 
 
 @dataclass(frozen=True)
-class Frame:
-    """Hold the axes around a plot, the scale of its values, and the centres of its rows."""
+class Point:
+    """A value with its interval. Without an interval, both ends are the value."""
 
-    marks: tuple[Mark, ...]
-    scale: Scale
-    centres: tuple[float, ...]
+    group: Any
+    """Position of the point, or of its group of bars."""
+    line: str
+    """Line or bar that it belongs to."""
+    value: float
+    low: float
+    high: float
+    tooltip: str
+    fill: str = ""
+    chance: float | None = None
+    dash: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """Describe an entry of a legend."""
+    """An entry of a legend."""
 
     label: str
     fill: str
@@ -71,28 +69,27 @@ class LegendEntry:
 
 @dataclass(frozen=True)
 class BarSegment:
-    """Describe a segment of a stacked bar."""
+    """A segment of a stacked bar."""
 
     size: float
     fill: str
     tooltip: str
 
 
-def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[LegendEntry] = (), title: str = "") -> Drawing:
-    """Draw a plot and its labels so that the panel is exactly `PANEL` pixels wide.
+def fit_panel(
+    build: Callable[[float], Sequence[svg.Mark]], keys: Sequence[LegendEntry] = (), title: str = ""
+) -> svg.Drawing:
+    """Draw a plot and its labels, with a legend below, so that the panel is exactly `PANEL` pixels wide.
 
-    Args:
-        build: Makes the marks of a plot of the given width in pixels.
-        keys: Entries of the legend below.
-        title: Title of the legend.
+    ``build`` makes the marks of a plot from its width in pixels; ``title`` is that of the legend.
     """
-    width = PANEL - 2 * PADDING
-    marks: Sequence[Mark] = ()
+    width = PANEL - 2 * svg.PADDING
+    marks: Sequence[svg.Mark] = ()
     widest = 0.0
     for _ in range(_MAX_TRIES):
         candidate = build(width)
-        box = extent(candidate)
-        excess = math.ceil(box.right + PADDING) - math.floor(box.left - PADDING) - PANEL
+        box = svg.extent(candidate)
+        excess = math.ceil(box.right + svg.PADDING) - math.floor(box.left - svg.PADDING) - PANEL
         if excess <= 0 and width > widest:
             marks, widest = candidate, width
         # The width can oscillate: labels that a narrower plot drops or slants make room for a wider plot again.
@@ -100,70 +97,62 @@ def fit_panel(build: Callable[[float], Sequence[Mark]], keys: Sequence[LegendEnt
             break
         width = max(_MIN_PLOT_WIDTH, width - excess - 0.5)
     marks = marks if widest else candidate
-    return make_drawing([*marks, *legend_below(marks, keys, title, PANEL - 2 * PADDING)], PANEL)
+    return svg.make_drawing([*marks, *legend_below(marks, keys, title, PANEL - 2 * svg.PADDING)], PANEL)
 
 
-def rows_frame(names: Sequence[str], axis: Axis, width: float) -> Frame:
-    """Lay out rows with their names at the left and the axis of values below."""
+def rows_frame(names: Sequence[str], axis: Axis, width: float) -> tuple[list[svg.Mark], Scale, list[float]]:
+    """Lay out rows with their names at the left and the axis of values below.
+
+    Returns:
+        The marks of grid, names and axis, the scale of values, and the centres of the rows.
+    """
     bottom = ROW * len(names)
     scale = axis.scale(0.0, width)
-    centres = tuple(ROW * (index + 0.5) for index in range(len(names)))
-    marks = (
+    centres = [ROW * (index + 0.5) for index in range(len(names))]
+    marks = [
         *grid([(scale(tick), 0.0, scale(tick), bottom) for tick in axis.ticks]),
         *names_at_left(names, centres),
         *ticks_below(axis, scale, bottom, width),
-    )
-    return Frame(marks, scale, centres)
+    ]
+    return marks, scale, centres
 
 
 def stacked_rows(
     rows: Mapping[str, Sequence[BarSegment]], axis: Axis, keys: Sequence[LegendEntry], title: str = ""
-) -> Drawing:
+) -> svg.Drawing:
     """Draw a panel of horizontal stacked bars with a legend."""
 
-    def build(width: float) -> list[Mark]:
-        frame = rows_frame(list(rows), axis, width)
-        bars: list[Mark] = []
-        for segments, centre in zip(rows.values(), frame.centres, strict=True):
+    def build(width: float) -> list[svg.Mark]:
+        marks, x, centres = rows_frame(list(rows), axis, width)
+        for segments, centre in zip(rows.values(), centres, strict=True):
             start = 0.0
             for segment in segments:
-                left, right = frame.scale(start), frame.scale(start + segment.size)
-                bars.append(
-                    Bar(
-                        left,
-                        centre - 9,
-                        right - left,
-                        18.0,
-                        segment.fill,
-                        segment.tooltip,
-                        stroke="white",
-                        stroke_width=0.6,
-                    )
-                )
+                size = (x(start + segment.size) - x(start), 18.0)
+                marks.append(svg.Bar(x(start), centre - 9, *size, segment.fill, segment.tooltip, "white", 0.6))
                 start += segment.size
-        return [*frame.marks, *bars]
+        return marks
 
     return fit_panel(build, keys, title)
 
 
-def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float = MAX_NAME_WIDTH) -> list[Mark]:
+def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float = MAX_NAME_WIDTH) -> list[svg.Mark]:
     """Write the names of rows at their left, right-aligned."""
     return [
-        Label(-_GAP, centre + BASELINE_SHIFT * FONT_SIZE, shorten(name, FONT_SIZE, limit), "end")
+        svg.Label(-_GAP, centre + BASELINE_SHIFT * svg.FONT_SIZE, shorten(name, svg.FONT_SIZE, limit), "end")
         for name, centre in zip(names, centres, strict=True)
     ]
 
 
-def ticks_below(axis: Axis, scale: Scale, bottom: float, width: float) -> list[Mark]:
+def ticks_below(axis: Axis, scale: Scale, bottom: float, width: float) -> list[svg.Mark]:
     """Label the ticks of a horizontal axis, every second or fourth if they would overlap, and write its title."""
-    baseline = bottom + 1.25 * _GAP + ASCENT * FONT_SIZE
+    baseline = bottom + 1.25 * _GAP + ASCENT * svg.FONT_SIZE
     labels = _drop_overlapping(
-        [Label(scale(tick), baseline, text, "middle") for tick, text in zip(axis.ticks, axis.labels, strict=True)]
+        [svg.Label(scale(tick), baseline, text, "middle") for tick, text in zip(axis.ticks, axis.labels, strict=True)]
     )
-    return [*labels, *title_below(axis.title, width / 2, width, baseline + DESCENT * FONT_SIZE)]
+    return [*labels, *title_below(axis.title, width / 2, width, baseline + DESCENT * svg.FONT_SIZE)]
 
 
-def _drop_overlapping(labels: Sequence[Label]) -> list[Label]:
+def _drop_overlapping(labels: Sequence[svg.Label]) -> list[svg.Label]:
     """Keep all labels, or every second, fourth, …, so that none overlap."""
     step = 1
     while step < len(labels):
@@ -178,16 +167,16 @@ def _drop_overlapping(labels: Sequence[Label]) -> list[Label]:
     return list(labels[:1])
 
 
-def title_below(title: str, centre: float, width: float, top: float) -> list[Mark]:
+def title_below(title: str, centre: float, width: float, top: float) -> list[svg.Mark]:
     """Write the title of an axis below its labels, wrapped to the width of the plot."""
-    lines = wrap(title, FONT_SIZE, width) if title else []
+    lines = wrap(title, svg.FONT_SIZE, width) if title else []
     if len(lines) > _MAX_TITLE_LINES:
         lines = [*lines[: _MAX_TITLE_LINES - 1], " ".join(lines[_MAX_TITLE_LINES - 1 :])]
     return [
-        Label(
+        svg.Label(
             centre,
-            top + 7 + (ASCENT + _LINE_HEIGHT * index) * FONT_SIZE,
-            shorten(line, FONT_SIZE, max(width, 90.0)),
+            top + 7 + (ASCENT + _LINE_HEIGHT * index) * svg.FONT_SIZE,
+            shorten(line, svg.FONT_SIZE, max(width, 90.0)),
             "middle",
         )
         for index, line in enumerate(lines)
@@ -196,82 +185,123 @@ def title_below(title: str, centre: float, width: float, top: float) -> list[Mar
 
 def columns_frame(
     axis: Axis, left: float, width: float, top: float, height: float, *, labelled: bool = True
-) -> tuple[list[Mark], Scale]:
+) -> tuple[list[svg.Mark], Scale]:
     """Lay out a plot with the axis of values at its left.
 
     Returns:
         The marks of grid, labels and title, and the scale of values.
     """
     scale = axis.scale(top + height, top)
-    marks: list[Mark] = [*grid([(left, scale(tick), left + width, scale(tick)) for tick in axis.ticks])]
+    marks: list[svg.Mark] = [*grid([(left, scale(tick), left + width, scale(tick)) for tick in axis.ticks])]
     zero = scale(min(max(0.0, axis.low), axis.high))
-    marks.append(Strokes(((left, zero, left + width, zero),), AXIS))
+    marks.append(svg.Strokes(((left, zero, left + width, zero),), AXIS))
     if not labelled:
         return marks, scale
     labels = _drop_overlapping(
         [
-            Label(left - _GAP, scale(tick) + BASELINE_SHIFT * FONT_SIZE, text, "end")
+            svg.Label(left - _GAP, scale(tick) + BASELINE_SHIFT * svg.FONT_SIZE, text, "end")
             for tick, text in zip(axis.ticks, axis.labels, strict=True)
         ]
     )
     edge = min((label.box().left for label in labels), default=left)
-    lines = wrap(axis.title, FONT_SIZE, height) if axis.title else []
+    lines = wrap(axis.title, svg.FONT_SIZE, height) if axis.title else []
     lines = [*lines[:1], *([" ".join(lines[1:])] if len(lines) > 1 else [])]
     for index, line in enumerate(reversed(lines)):
-        baseline = edge - 7 - (DESCENT + _LINE_HEIGHT * index) * FONT_SIZE
-        labels.append(Label(baseline, top + height / 2, shorten(line, FONT_SIZE, height), "middle", angle=-90.0))
+        baseline = edge - 7 - (DESCENT + _LINE_HEIGHT * index) * svg.FONT_SIZE
+        labels.append(
+            svg.Label(baseline, top + height / 2, shorten(line, svg.FONT_SIZE, height), "middle", angle=-90.0)
+        )
     return [*marks, *labels], scale
 
 
-def grid(segments: Sequence[tuple[float, float, float, float]]) -> list[Mark]:
+def grid(segments: Sequence[tuple[float, float, float, float]]) -> list[svg.Mark]:
     """Draw the grid lines of ticks."""
-    return [Strokes(tuple(segments), GRID)] if segments else []
+    return [svg.Strokes(tuple(segments), GRID)] if segments else []
 
 
 def category_labels(
-    labels: Sequence[str], centres: Sequence[float], pitch: float, top: float, size: float = FONT_SIZE
-) -> list[Mark]:
+    labels: Sequence[str], centres: Sequence[float], pitch: float, top: float, size: float = svg.FONT_SIZE
+) -> list[svg.Mark]:
     """Label categories below a plot: wrapped, slanted, vertical, or only some of them, so that none overlap.
 
-    Args:
-        labels: Labels in order.
-        centres: Centre of each category.
-        pitch: Distance between neighbouring centres.
-        top: Upper edge of the labels.
-        size: Font size.
+    ``pitch`` is the distance between neighbouring centres.
     """
     width = pitch - 8
     lines = [wrap(label, size, width) for label in labels]
     if all(text_width(line, size) <= width for label_lines in lines for line in label_lines):
         return [
-            Label(centre, top + _GAP + (ASCENT + _LINE_HEIGHT * index) * size, line, "middle", size)
+            svg.Label(centre, top + _GAP + (ASCENT + _LINE_HEIGHT * index) * size, line, "middle", size)
             for centre, label_lines in zip(centres, lines, strict=True)
             for index, line in enumerate(label_lines)
         ]
     short = [shorten(label, size, MAX_NAME_WIDTH) for label in labels]
     if pitch * math.sin(math.radians(-SLANT)) >= _LINE_HEIGHT * size:
         return [
-            Label(centre + 3, top + _GAP + 0.6 * size, label, "end", size, angle=SLANT)
+            svg.Label(centre + 3, top + _GAP + 0.6 * size, label, "end", size, angle=SLANT)
             for centre, label in zip(centres, short, strict=True)
         ]
     step = max(1, math.ceil(1.05 * size / pitch))
     return [
-        Label(centre + BASELINE_SHIFT * size, top + _GAP, label, "end", size, angle=-90.0)
+        svg.Label(centre + BASELINE_SHIFT * size, top + _GAP, label, "end", size, angle=-90.0)
         for centre, label in list(zip(centres, short, strict=True))[::step]
     ]
 
 
-def bar_group_width(pitch: float, preferred: float) -> float:
-    """Return the preferred width of a group of bars, limited to 85% of the pitch."""
-    return min(preferred, 0.85 * pitch)
-
-
-def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[Mark]:
-    """Draw intervals as thin lines with a white rim, so that they are visible on dark bars.
+def bar_groups(
+    points: Sequence[Point],
+    axis: Axis,
+    groups: Mapping[Any, str],
+    slots: Mapping[str, int],
+    *,
+    width: float,
+    height: float,
+    bar_width: float,
+    outline: float,
+    left: float = 0.0,
+    top: float = 0.0,
+    title: str = "",
+    label_size: float = svg.FONT_SIZE,
+    labelled: tuple[bool, bool] = (True, True),
+) -> list[svg.Mark]:
+    """Draw groups of bars side by side, with intervals and chance.
 
     Args:
-        segments: Ends of each interval.
-        caps: Length of the strokes across the ends of horizontal intervals.
+        groups: Label of each group.
+        slots: Position of each line within a group.
+        bar_width: Width of a bar where the groups leave room for it.
+        outline: Width of the bars' outlines.
+        title: Title below the groups.
+        labelled: Whether values are labelled at the left, and groups below.
+    """
+    marks, y = columns_frame(axis, left, width, top, height, labelled=labelled[0])
+    pitch = width / len(groups)
+    slot_count = max(slots.values()) + 1
+    bar_width = min(bar_width * slot_count, 0.85 * pitch) / slot_count
+    centres = {group: left + pitch * (index + 0.5) for index, group in enumerate(groups)}
+    placed = [
+        (point, centres[point.group] + bar_width * (slots[point.line] - slot_count / 2), y(point.value))
+        for point in points
+    ]
+    marks += [
+        svg.Bar(x, min(y(0), end), bar_width, abs(end - y(0)), point.fill, point.tooltip, svg.INK, outline, point.dash)
+        for point, x, end in placed
+    ]
+    middles = [(point, x + bar_width / 2) for point, x, _ in placed]
+    marks += whiskers((x, y(point.low), x, y(point.high)) for point, x in middles if point.low < point.high)
+    chances = [
+        (x, y(point.chance), x + bar_width, y(point.chance)) for point, x, _ in placed if point.chance is not None
+    ]
+    marks += [svg.Strokes(tuple(chances), VERMILION, 2.2)] if chances else []
+    if labelled[1]:
+        labels = category_labels(list(groups.values()), list(centres.values()), pitch, top + height, label_size)
+        marks += [*labels, *title_below(title, left + width / 2, width, svg.extent(labels).bottom)]
+    return marks
+
+
+def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[svg.Mark]:
+    """Draw intervals as thin lines with a white rim, so that they are visible on dark bars.
+
+    ``caps`` is the length of the strokes across the ends of horizontal intervals.
     """
     intervals = tuple(segments)
     if not intervals:
@@ -279,7 +309,7 @@ def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: flo
     ends = tuple(
         (x, y - caps / 2, x, y + caps / 2) for x1, y, x2, _ in intervals for x in (x1, x2) if caps and x1 != x2
     )
-    return [Strokes(intervals, "white", 3.2, opacity=0.75), Strokes((*intervals, *ends), INK, 1.3)]
+    return [svg.Strokes(intervals, "white", 3.2, opacity=0.75), svg.Strokes((*intervals, *ends), svg.INK, 1.3)]
 
 
 def legend_columns(widths: Sequence[float], width: float) -> int:
@@ -296,20 +326,17 @@ def _row_width(widths: Sequence[float], columns: int) -> float:
     return sum(max(widths[index::columns]) for index in range(columns)) + _KEY_GAP * (columns - 1)
 
 
-def legend_below(marks: Sequence[Mark], keys: Sequence[LegendEntry], title: str = "", width: float = 0.0) -> list[Mark]:
+def legend_below(
+    marks: Sequence[svg.Mark], keys: Sequence[LegendEntry], title: str = "", width: float = 0.0
+) -> list[svg.Mark]:
     """Draw a legend in columns below a plot that begins at x = 0.
 
     The legend is aligned with the plot or, if it would need several rows there, with the leftmost mark.
-
-    Args:
-        marks: Marks above the legend.
-        keys: Entries of the legend.
-        title: Written before the entries.
-        width: Width of the figure, if it is wider than the marks.
+    The title is written before the entries. ``width`` is the width of the figure, if it is wider than the marks.
     """
     if not keys:
         return []
-    box = extent(marks)
+    box = svg.extent(marks)
     right = max(box.right, box.left + width)
     title = shorten(title, SMALL, _KEY_LABEL / 2)
     title_width = text_width(title, SMALL) + 8 if title else 0.0
@@ -325,17 +352,20 @@ def legend_below(marks: Sequence[Mark], keys: Sequence[LegendEntry], title: str 
     for index in range(columns - 1):
         starts.append(starts[-1] + max(widths[index::columns]) + _KEY_GAP)
     first = box.bottom + 12 + _KEY_ROW / 2
-    entries: list[Mark] = []
+    entries: list[svg.Mark] = []
     if title:
-        entries.append(Label(left - title_width, first + BASELINE_SHIFT * SMALL, title, size=SMALL))
+        entries.append(svg.Label(left - title_width, first + BASELINE_SHIFT * SMALL, title, size=SMALL))
     for index, (key, label) in enumerate(zip(keys, labels, strict=True)):
         x, y = starts[index % columns], first + _KEY_ROW * (index // columns)
-        entries += [*_symbol(key, x, y, symbol), Label(x + symbol + 5, y + BASELINE_SHIFT * SMALL, label, size=SMALL)]
+        entries += [
+            *_symbol(key, x, y, symbol),
+            svg.Label(x + symbol + 5, y + BASELINE_SHIFT * SMALL, label, size=SMALL),
+        ]
     return entries
 
 
-def _symbol(key: LegendEntry, x: float, y: float, width: float) -> list[Mark]:
+def _symbol(key: LegendEntry, x: float, y: float, width: float) -> list[svg.Mark]:
     if key.line:
-        line = Line(((x, y), (x + width, y)), key.fill, dash=key.dash)
-        return [line, Symbol(x + width / 2, y, key.shape, key.fill)]
-    return [Bar(x, y - _KEY / 2, _KEY, _KEY, key.fill, stroke=key.stroke, stroke_width=0.7)]
+        line = svg.Line(((x, y), (x + width, y)), key.fill, dash=key.dash)
+        return [line, svg.Symbol(x + width / 2, y, key.shape, key.fill)]
+    return [svg.Bar(x, y - _KEY / 2, _KEY, _KEY, key.fill, stroke=key.stroke, stroke_width=0.7)]

@@ -85,7 +85,6 @@ def _draw(questions: pa.Table, outcomes: Outcomes, per_verdict: int) -> dict[int
 
 
 def _question_hash(identity: str) -> int:
-
     return int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big")
 
 
@@ -104,7 +103,7 @@ def _rows_to_show(outcomes: Outcomes, drawn_lines: dict[int, dict[int, set[int]]
 def _question_card(
     questions: pa.Table, answers: pa.Table, outcomes: Outcomes, index: int, rows: dict[int, int]
 ) -> dict[str, Any]:
-    """Format a question with the answers in ``rows``, which are given by line."""
+    """Format a question with the answers in ``rows``, by line."""
     question = questions.slice(index, 1).to_pylist()[0]
     before, _, after = _truncate(question["prompt"]).partition(SLOT)
     senses = bracketed_words(question)
@@ -156,7 +155,7 @@ def _refusal_text(answer: Mapping[str, Any]) -> str:
 
 
 def _answer_text(text: str, senses: Mapping[str, str]) -> str:
-    """Truncate an answer; in a usage example the word stands in its slot."""
+    """Truncate an answer; a usage example has the word in its slot."""
     short = _truncate(text, _MAX_ANSWER)
     return short.replace(SLOT, fmt.printable(senses[text]), 1) if text in senses else short
 
@@ -204,16 +203,10 @@ def changed_questions(
             only_here = sorted(
                 np.flatnonzero(right_here & ~right_there).tolist(), key=lambda index: _question_hash(ids[index])
             )
-            cards = [
-                _question_card(
-                    data.questions,
-                    data.answers,
-                    outcomes,
-                    index,
-                    {int(outcomes.line[row]): int(row) for row in (first[index], second[index])},
-                )
-                for index in only_here[:limit]
-            ]
+            cards = []
+            for index in only_here[:limit]:
+                rows = {int(outcomes.line[row]): int(row) for row in (first[index], second[index])}
+                cards.append(_question_card(data.questions, data.answers, outcomes, index, rows))
             sides.append({"model": fmt.printable(name), "count": len(only_here), "questions": cards})
         sections.append(
             {

@@ -93,7 +93,7 @@ def _pairs(content: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def _without_nulls(value: Any, key: str) -> Any:
-    # In options and settings a null can be a value of its own.
+    # In options and settings, null can be a meaningful value.
     if key in ("options", "settings"):
         return value
     if isinstance(value, Mapping):

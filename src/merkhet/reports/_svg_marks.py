@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from typing import NamedTuple
 
 from merkhet.core.text import printable
 from merkhet.reports._text_width import ASCENT, DESCENT, text_width
@@ -19,9 +20,8 @@ PADDING = 4.0
 _ROOT_3 = math.sqrt(3) / 2
 
 
-@dataclass(frozen=True)
-class Box:
-    """Hold the bounding box of a mark, in pixels."""
+class Box(NamedTuple):
+    """A bounding box, in pixels."""
 
     left: float
     top: float
@@ -29,9 +29,14 @@ class Box:
     bottom: float
 
 
+def _bounds(points: Iterable[tuple[float, float]]) -> Box:
+    across, down = zip(*points, strict=True)
+    return Box(min(across), min(down), max(across), max(down))
+
+
 @dataclass(frozen=True)
 class Bar:
-    """Draw a rectangle: a bar, a segment of one, or a cell of a heat map."""
+    """A rectangle: a bar, a segment of a bar, or a cell of a heat map."""
 
     x: float
     y: float
@@ -56,7 +61,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Strokes:
-    """Draw straight strokes of one style: a grid, intervals, or chance. They ignore the pointer."""
+    """Straight strokes of one style, such as a grid, intervals or chance. They ignore the pointer."""
 
     segments: tuple[tuple[float, float, float, float], ...]
     """x1, y1, x2 and y2 of each stroke."""
@@ -67,9 +72,7 @@ class Strokes:
 
     def box(self) -> Box:
         """Return the bounding box."""
-        columns = list(zip(*self.segments, strict=True))
-        across, down = (*columns[0], *columns[2]), (*columns[1], *columns[3])
-        return Box(min(across), min(down), max(across), max(down))
+        return _bounds(end for x1, y1, x2, y2 in self.segments for end in ((x1, y1), (x2, y2)))
 
     def svg(self) -> str:
         """Return all strokes as one element."""
@@ -83,7 +86,7 @@ class Strokes:
 
 @dataclass(frozen=True)
 class Line:
-    """Draw a line through points."""
+    """A line through points."""
 
     points: tuple[tuple[float, float], ...]
     stroke: str
@@ -92,8 +95,7 @@ class Line:
 
     def box(self) -> Box:
         """Return the bounding box."""
-        across, down = zip(*self.points, strict=True)
-        return Box(min(across), min(down), max(across), max(down))
+        return _bounds(self.points)
 
     def svg(self) -> str:
         """Return the line as an element."""
@@ -103,7 +105,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Symbol:
-    """Draw a point as a circle, square, triangle-up, triangle-down, diamond or cross."""
+    """A point, drawn as a circle, square, triangle-up, triangle-down, diamond or cross."""
 
     x: float
     y: float
@@ -129,7 +131,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Label:
-    """Draw a line of text, anchored at a point of its baseline and rotated about it."""
+    """A line of text, anchored at a point of its baseline and rotated about it."""
 
     x: float
     y: float
@@ -146,8 +148,7 @@ class Label:
 
     def box(self) -> Box:
         """Return the bounding box."""
-        across, down = zip(*self.corners(), strict=True)
-        return Box(min(across), min(down), max(across), max(down))
+        return _bounds(self.corners())
 
     def corners(self) -> list[tuple[float, float]]:
         """Return the corners of the rotated text."""
@@ -163,20 +164,17 @@ class Label:
 
     def svg(self) -> str:
         """Return the text as an element."""
-        attributes = _attributes(x=self.x, y=self.y)
-        if self.anchor != "start":
-            attributes += f' text-anchor="{self.anchor}"'
-        if self.size != FONT_SIZE:
-            attributes += f' font-size="{_number(self.size)}"'
-        if self.fill:
-            attributes += f' fill="{self.fill}"'
-        if self.bold:
-            attributes += ' font-weight="bold"'
-        if self.angle:
-            attributes += f' transform="rotate({_number(self.angle)},{_number(self.x)},{_number(self.y)})"'
-        if self.inert:
-            attributes += ' pointer-events="none"'
-        return f"<text {attributes}>{escape(printable(self.text), quote=False)}</text>"
+        turn = ",".join(map(_number, (self.angle, self.x, self.y)))
+        attributes = {
+            "text-anchor": self.anchor if self.anchor != "start" else "",
+            "font-size": _number(self.size) if self.size != FONT_SIZE else "",
+            "fill": self.fill,
+            "font-weight": "bold" if self.bold else "",
+            "transform": f"rotate({turn})" if self.angle else "",
+            "pointer-events": "none" if self.inert else "",
+        }
+        texts = "".join(f' {name}="{value}"' for name, value in attributes.items() if value)
+        return f"<text {_attributes(x=self.x, y=self.y)}{texts}>{escape(printable(self.text), quote=False)}</text>"
 
 
 Mark = Bar | Strokes | Line | Symbol | Label
@@ -185,17 +183,13 @@ Mark = Bar | Strokes | Line | Symbol | Label
 def extent(marks: Iterable[Mark]) -> Box:
     """Return the bounding box of all marks."""
     boxes = [mark.box() for mark in marks]
-    return Box(
-        min((box.left for box in boxes), default=0.0),
-        min((box.top for box in boxes), default=0.0),
-        max((box.right for box in boxes), default=0.0),
-        max((box.bottom for box in boxes), default=0.0),
-    )
+    corners = [corner for box in boxes for corner in (box[:2], box[2:])]
+    return _bounds(corners or [(0.0, 0.0)])
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """Hold marks in drawing order, and the view box that shows them all."""
+    """Marks in drawing order, and the view box that shows them all."""
 
     marks: tuple[Mark, ...]
     left: float
@@ -232,12 +226,7 @@ class Drawing:
 
 
 def make_drawing(marks: Sequence[Mark], width: float | None = None) -> Drawing:
-    """Make a drawing that shows all marks, with padding.
-
-    Args:
-        marks: Marks in drawing order.
-        width: Minimum width in pixels; None is the width of the marks.
-    """
+    """Make a drawing that shows all marks, with padding, at least ``width`` pixels wide."""
     box = extent(marks)
     left, top = math.floor(box.left - PADDING), math.floor(box.top - PADDING)
     needed = math.ceil(box.right + PADDING) - left

@@ -71,9 +71,7 @@ def _render_column(table: ReportTable, index: int) -> list[Text]:
         return [Text(cell.text) for cell in cells] + [Text(cell.text, style="dim") for cell in foot]
     # A range (5.0–7.5) does not take part in the alignment.
     text_width = max((len(cell.text) for cell in (*cells, *foot) if "–" not in cell.text[1:]), default=1)
-    ends = [_interval_ends(cell.interval) for cell in cells if cell.interval]
-    low, high = (max((len(pair[side]) for pair in ends), default=0) for side in (0, 1))
-    end_width = max(low, high)
+    end_width = max((len(end) for cell in cells for end in _interval_ends(cell.interval)), default=0)
     texts = []
     for cell in cells:
         plain = cell.text.rjust(text_width)
@@ -89,6 +87,12 @@ def _interval_ends(interval: str) -> tuple[str, str]:
     return low, high
 
 
+def _borderless(gap: int, *, show_header: bool = True) -> Table:
+    return Table(
+        box=None, padding=(0, gap, 0, 0), pad_edge=False, show_edge=False, show_header=show_header, header_style="bold"
+    )
+
+
 def _plain_layout(
     table: ReportTable,
     texts: Sequence[Sequence[Text]],
@@ -96,7 +100,7 @@ def _plain_layout(
     folded_widths: Sequence[int] | None = None,
 ) -> Table:
     """Lay out these columns; heads and texts are folded if there are widths for it."""
-    terminal = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
+    terminal = _borderless(_GAP)
     for index in columns:
         label = Text(table.columns[index].label)
         if folded_widths is None:
@@ -128,8 +132,8 @@ def _split_layout(
 
 def _stacked_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Table:
     """Lay out a block of rows for each number column."""
-    terminal = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False, show_header=False)
     width = max((len(text.plain) for column_texts in texts[1:] for text in column_texts), default=len(DASH))
+    terminal = _borderless(2, show_header=False)
     terminal.add_column(overflow="fold")
     terminal.add_column(no_wrap=True, min_width=width)
     for index, (column, column_texts) in enumerate(zip(table.columns[1:], texts[1:], strict=True)):
@@ -143,15 +147,11 @@ def _stacked_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Tabl
 
 def _record_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Table:
     """Lay out a block of lines for each row: column label and cell."""
-    terminal = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_edge=False, show_header=False)
-    numbers = [
-        text.plain
-        for column, column_texts in zip(table.columns, texts, strict=True)
-        if column.number
-        for text in column_texts
-    ]
+    numbers = [text for index, column in enumerate(table.columns) if column.number for text in texts[index]]
+    width = min(30, max((len(text.plain.strip()) for text in numbers), default=1))
+    terminal = _borderless(2, show_header=False)
     terminal.add_column(overflow="fold", style="dim")
-    terminal.add_column(overflow="fold", min_width=min(30, max((len(text.strip()) for text in numbers), default=1)))
+    terminal.add_column(overflow="fold", min_width=width)
     for index, cells in enumerate(zip(*texts, strict=True)):
         if index:
             terminal.add_row("", "")

@@ -94,7 +94,7 @@ def pair_tables(comparisons: Sequence[Comparison]) -> list[ReportTable]:
 
 
 def group_tables(groups: Sequence[Comparison], column: str, limit: int = _MAX_GROUPS) -> list[ReportTable]:
-    """Make one table for each pair of models and task: its groups in the given order, with q over all groups."""
+    """Make one table for each pair of models and task: its groups in order, with q over all groups."""
     tables: list[ReportTable] = []
     for names, pairs in _by_pair(groups).items():
         for task in dict.fromkeys(map(score_label, pairs)):
@@ -114,7 +114,7 @@ def all_pairs_table(comparisons: Sequence[Comparison]) -> ReportTable:
 
 
 def all_groups_table(groups: Sequence[Comparison], column: str) -> ReportTable:
-    """Make one table of all groups of all pairs, in the given order."""
+    """Make one table of all groups of all pairs, in order."""
     several_scores = len(set(map(score_label, groups))) > 1
     fields = [_text_field(column, _getter("group")), *([_text_field("Score", score_label)] if several_scores else [])]
     fields += [*_page_fields(groups), (TableColumn("q"), _corrected_cell), _test_field("n"), _test_field("facts")]
@@ -254,7 +254,7 @@ def _score(key: str) -> Callable[[Comparison], TableCell]:
 
 
 def _difference_cell(pair: Comparison) -> TableCell:
-    """Make the cell of the difference, in points or, if the metric is no share, in its own unit."""
+    """Make the cell of the difference, in points or, if the metric is no share, in its unit."""
     estimate = {"value": pair.get("difference"), "low": pair.get("low"), "high": pair.get("high")}
     return value_cell(estimate, "points" if _is_share(pair) else "signed")
 

@@ -21,7 +21,8 @@ from merkhet.reports._heat_maps import heat_chart, task_heat_charts
 from merkhet.reports._plot_layout import PANEL
 from merkhet.reports.figures import grouped_chart, rank_charts, score_charts
 from merkhet.reports.report_data import ReportData, select_named
-from merkhet.reports.scoreboard import build_scoreboard, group_names, grouped_rows
+from merkhet.reports.scoreboard import rows_by_group
+from merkhet.reports.tables import run_scoreboard
 
 FORMATS = ("png", "pdf", "svg", "html")
 CONVERTED = frozenset({"png", "pdf"})
@@ -29,6 +30,13 @@ CONVERTED = frozenset({"png", "pdf"})
 NEEDS_CONVERTER = "PNG and PDF need vl-convert: pip install 'merkhet[report]'"
 _PNG_DPI, _CSS_DPI, _PDF_DPI = 300, 96, 72
 """Units per inch: dots of a PNG, CSS pixels of a figure, points of a PDF."""
+_LATEX_FIGURE = r"""\begin{%(environment)s}[t]
+  \centering
+%(content)s
+  \caption{%(caption)s}
+  \label{fig:%(name)s}
+\end{%(environment)s}
+"""
 
 
 def can_convert() -> bool:
@@ -49,20 +57,17 @@ def report_charts(data: ReportData) -> list[NamedChart]:
 
 def _charts(data: ReportData) -> Iterator[NamedChart | None]:
     baselines = data.baselines()
-    board = build_scoreboard(
-        data.scores, data.suite.get("headline") or (), baselines, data.suite.get("main_methods") or ()
-    )
+    board = run_scoreboard(data)
     outcomes = judge_answers(data.questions, data.answers, data.candidates, board)
     colours = line_colours(outcomes.series, baselines)
     yield grouped_chart(board, colours, baselines)
     yield from score_charts(board, colours)
-    groups = group_names(data.scores)
-    rows = {group: grouped_rows(data.scores, group) for group in groups}
-    for group in groups:
+    groups = rows_by_group(data.scores)
+    for group, rows in groups.items():
         for column in board.columns:
-            yield heat_chart(rows[group], group, column, board.series)
-    for group in [group for group in groups if group == "domain"] or groups[:1]:
-        yield from task_heat_charts(rows[group], group, board.columns, board.series)
+            yield heat_chart(rows, group, column, board.series)
+    for group in ["domain"] if "domain" in groups else list(groups)[:1]:
+        yield from task_heat_charts(groups[group], group, board.columns, board.series)
     yield from rank_charts(outcomes)
     yield difference_chart(data.findings.get("comparisons") or ())
     for analysis in data.analyses:
@@ -72,7 +77,7 @@ def _charts(data: ReportData) -> Iterator[NamedChart | None]:
 
 def select_charts(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChart]:
     """Return the charts of these names in their order, or all charts if there are no names."""
-    return select_named(charts, names, "figure", "the run has nothing to draw")
+    return select_named({chart.name: chart for chart in charts}, names, "figure", "the run has nothing to draw")
 
 
 def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -114,13 +119,14 @@ def latex_figures(charts: Sequence[NamedChart]) -> str:
 
     packages = preamble(["graphicx"], "".join(chart.caption for chart in charts))
     figures = [
-        f"\\begin{{{environment}}}[t]\n"
-        "  \\centering\n" + shrink_to_fit(f"\\includegraphics{{{chart.name}}}") + "\n"
-        f"  \\caption{{{escape_latex(chart.caption)}}}\n"
-        f"  \\label{{fig:{chart.name}}}\n"
-        f"\\end{{{environment}}}\n"
+        _LATEX_FIGURE
+        % {
+            "environment": "figure" if chart.drawing.width <= PANEL else "figure*",
+            "content": shrink_to_fit(f"\\includegraphics{{{chart.name}}}"),
+            "caption": escape_latex(chart.caption),
+            "name": chart.name,
+        }
         for chart in charts
-        for environment in ["figure" if chart.drawing.width <= PANEL else "figure*"]
     ]
     return packages + "\n".join(figures)
 

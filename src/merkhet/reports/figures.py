@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from merkhet.core import text as fmt
+from merkhet.reports import _plot_layout as layout
 from merkhet.reports._answer_outcomes import UNUSABLE, Outcomes
 from merkhet.reports._axis_scales import Axis, number_labels, percent_labels, value_axis
 from merkhet.reports._chart_style import (
     INTERVALS,
-    VERMILION,
     NamedChart,
     join_sentences,
     sample_size_text,
+    score_tooltip,
     short_labels,
     truncate_middle,
-)
-from merkhet.reports._plot_layout import (
-    PANEL,
-    ROW,
-    BarSegment,
-    LegendEntry,
-    bar_group_width,
-    category_labels,
-    columns_frame,
-    fit_panel,
-    legend_below,
-    rows_frame,
-    stacked_rows,
-    whiskers,
 )
 from merkhet.reports._svg_marks import FONT_SIZE, INK, PADDING, Bar, Drawing, Mark, Strokes, extent, make_drawing
 from merkhet.reports._text_width import text_width
@@ -49,20 +35,6 @@ _MAX_WIDE_BARS = 6
 _HEIGHT = 210
 
 
-@dataclass(frozen=True)
-class _ScoreBar:
-    """Hold a score as a bar. Without an interval, both its ends are the value."""
-
-    name: str
-    value: float
-    low: float
-    high: float
-    chance: float | None
-    colour: str
-    tooltip: str
-    series: Series
-
-
 def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedChart]:
     """Make a chart for each headline score: a bar with interval for each model, and a tick at chance."""
     scored_columns = [column for column in board.columns if _cells(board, column)]
@@ -74,7 +46,7 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
     names = short_labels(board.series)
     charts = []
     for column in scored_columns:
-        bars = [_bar(line, names[line], column, score, colours) for line, score in _cells(board, column)]
+        bars = _score_bars(board, column, names, colours)
         title = truncate_middle(column.label, 60)
         if column.percent:
             axis = value_axis(low, top, percent_labels, title=title, nice=False)
@@ -93,23 +65,23 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
     return charts
 
 
-def _score_panel(bars: Sequence[_ScoreBar], axis: Axis) -> Drawing:
+def _score_panel(bars: Sequence[layout.Point], axis: Axis) -> Drawing:
     def build(width: float) -> list[Mark]:
-        frame = rows_frame([bar.name for bar in bars], axis, width)
-        x, height = frame.scale, 0.62 * ROW
-        rows = list(zip(bars, frame.centres, strict=True))
+        marks, x, centres = layout.rows_frame([bar.line for bar in bars], axis, width)
+        height = 0.62 * layout.ROW
+        rows = list(zip(bars, centres, strict=True))
         chances = tuple((x(bar.chance), y - 10, x(bar.chance), y + 10) for bar, y in rows if bar.chance is not None)
         return [
-            *frame.marks,
+            *marks,
             *(
-                Bar(min(x(0), x(bar.value)), y - height / 2, abs(x(bar.value) - x(0)), height, bar.colour, bar.tooltip)
+                Bar(min(x(0), x(bar.value)), y - height / 2, abs(x(bar.value) - x(0)), height, bar.fill, bar.tooltip)
                 for bar, y in rows
             ),
-            *whiskers(((x(bar.low), y, x(bar.high), y) for bar, y in rows if bar.low < bar.high), caps=7),
-            *([Strokes(chances, VERMILION, 2.4)] if chances else []),
+            *layout.whiskers(((x(bar.low), y, x(bar.high), y) for bar, y in rows if bar.low < bar.high), caps=7),
+            *([Strokes(chances, layout.VERMILION, 2.4)] if chances else []),
         ]
 
-    return fit_panel(build)
+    return layout.fit_panel(build)
 
 
 def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Collection[str] = ()) -> NamedChart | None:
@@ -128,22 +100,26 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     )
     rows_needed = math.ceil(len(columns) / max(1, int(_MAX_ROW_WIDTH // group_width)))
     in_a_row = math.ceil(len(columns) / rows_needed)
-    bars_of = {
-        column: [_bar(line, names[line], column, score, colours) for line, score in _cells(board, column)]
-        for column in columns
-    }
+    bars_of = {column: _score_bars(board, column, names, colours, baselines) for column in columns}
     ends = [end for bars in bars_of.values() for bar in bars for end in (bar.low, bar.high, bar.chance)]
     plotted = [end for end in ends if end is not None]
     axis = value_axis(min(0.0, *plotted), max(0.1, *plotted), percent_labels, title="score")
     marks: list[Mark] = []
     for start in range(0, len(columns), in_a_row):
-        row_bars = {column: bars_of[column] for column in columns[start : start + in_a_row]}
-        top = extent(marks).bottom + 18 if marks else 0.0
-        marks += _row_of_groups(
-            row_bars, series, axis, top, bar_width, max(_MIN_ROW_WIDTH, len(row_bars) * group_width), baselines
+        row = columns[start : start + in_a_row]
+        marks += layout.bar_groups(
+            [bar for column in row for bar in bars_of[column]],
+            axis,
+            {column: column.label for column in row},
+            {names[line]: index for index, line in enumerate(series)},
+            width=max(_MIN_ROW_WIDTH, len(row) * group_width),
+            height=_HEIGHT,
+            bar_width=bar_width,
+            outline=0.7,
+            top=extent(marks).bottom + 18 if marks else 0.0,
         )
-    keys = [LegendEntry(names[line], colours[line], stroke=INK) for line in series]
-    marks += legend_below(marks, keys, width=PANEL - 2 * PADDING)
+    keys = [layout.LegendEntry(names[line], colours[line], stroke=INK) for line in series]
+    marks += layout.legend_below(marks, keys, width=layout.PANEL - 2 * PADDING)
     undrawn = [column.label for column in board.columns if column not in columns]
     caption = _caption("Scores by task and model", board, columns)
     if len(series) > 2:
@@ -154,63 +130,35 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     return NamedChart("scores", caption, make_drawing(marks), description=f"Bar chart: {description}.")
 
 
-def _row_of_groups(
-    groups: dict[ScoreColumn, list[_ScoreBar]],
-    series: Sequence[Series],
-    axis: Axis,
-    top: float,
-    bar_width: float,
-    width: float,
-    baselines: Collection[str],
-) -> list[Mark]:
-    """Draw groups of bars side by side, a group for each score; a model has the same position in every group."""
-    frame, y = columns_frame(axis, 0.0, width, top, _HEIGHT)
-    pitch = width / len(groups)
-    slot_width = bar_group_width(pitch, len(series) * bar_width) / len(series)
-    centres = [pitch * (index + 0.5) for index in range(len(groups))]
-    placed = [
-        (bar, centre + slot_width * (series.index(bar.series) - len(series) / 2))
-        for centre, bars in zip(centres, groups.values(), strict=True)
-        for bar in bars
-    ]
-    chances = tuple((x, y(bar.chance), x + slot_width, y(bar.chance)) for bar, x in placed if bar.chance is not None)
-    return [
-        *frame,
-        *(
-            Bar(
-                *(x, min(y(0), y(bar.value)), slot_width, abs(y(bar.value) - y(0)), bar.colour, bar.tooltip),
-                stroke=INK,
-                stroke_width=0.7,
-                dash=(3, 2) if bar.series.model in baselines else (),
-            )
-            for bar, x in placed
-        ),
-        *whiskers(
-            (x + slot_width / 2, y(bar.low), x + slot_width / 2, y(bar.high)) for bar, x in placed if bar.low < bar.high
-        ),
-        *([Strokes(chances, VERMILION, 2.2)] if chances else []),
-        *category_labels([column.label for column in groups], centres, pitch, top + _HEIGHT),
-    ]
-
-
 def _cells(board: Scoreboard, column: ScoreColumn) -> list[tuple[Series, ScoreCell]]:
     """Return the lines that have a value in the column."""
     cells = ((line, board.cells.get((line, column))) for line in board.series)
     return [(line, score) for line, score in cells if score is not None and score.value is not None]
 
 
-def _bar(line: Series, name: str, column: ScoreColumn, score: ScoreCell, colours: dict[Series, str]) -> _ScoreBar:
-    value = score.value or 0.0
-    return _ScoreBar(
-        name,
-        value,
-        score.low if score.low is not None else value,
-        score.high if score.high is not None else value,
-        score.chance,
-        colours[line],
-        f"{line.label}: {_score_tooltip(score, column)}",
-        line,
-    )
+def _score_bars(
+    board: Scoreboard,
+    column: ScoreColumn,
+    names: Mapping[Series, str],
+    colours: Mapping[Series, str],
+    dashed: Collection[str] = (),
+) -> list[layout.Point]:
+    """Return a bar for each line that has a value in the column; ``dashed`` models have dashed outlines."""
+    return [
+        layout.Point(
+            column,
+            names[line],
+            value := score.value or 0.0,
+            value if score.low is None else score.low,
+            value if score.high is None else score.high,
+            f"{line.label}: "
+            + score_tooltip(score.value, score.low, score.high, n=score.n, chance=score.chance, percent=column.percent),
+            colours[line],
+            score.chance,
+            (3, 2) if line.model in dashed else (),
+        )
+        for line, score in _cells(board, column)
+    ]
 
 
 def _caption(subject: str, board: Scoreboard, columns: Sequence[ScoreColumn]) -> str:
@@ -236,7 +184,7 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
         limit = max(int(outcomes.choices[outcomes.question[in_task]].max()), math.ceil(outcomes.rank[in_task].max()))
         edges, labels = rank_bins(limit)
         shades = _shades(len(labels))
-        rows: dict[str, list[BarSegment]] = {}
+        rows: dict[str, list[layout.BarSegment]] = {}
         sizes = []
         for index, line in enumerate(outcomes.series):
             ranks = outcomes.rank[in_task & (outcomes.line == index)]
@@ -245,11 +193,13 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
             sizes.append(len(ranks))
             shares = np.bincount(np.searchsorted(edges, ranks, side="left"), minlength=len(labels)) / len(ranks)
             rows[names[line]] = [
-                BarSegment(float(share), shade, f"{line.label}, rank {label}: {fmt.score(share)}% of {len(ranks):,}")
+                layout.BarSegment(
+                    float(share), shade, f"{line.label}, rank {label}: {fmt.score(share)}% of {len(ranks):,}"
+                )
                 for label, share, shade in zip(labels, shares.tolist(), shades, strict=True)
             ]
         axis = value_axis(0.0, 1.0, percent_labels, title="share of questions")
-        keys = [LegendEntry(label, shade) for label, shade in zip(labels, shades, strict=True)]
+        keys = [layout.LegendEntry(label, shade) for label, shade in zip(labels, shades, strict=True)]
         description = "; ".join(f"{line} {fmt.score(parts[0].size)}%" for line, parts in rows.items())
         title = fmt.printable(name)
         charts.append(
@@ -260,7 +210,7 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
                     "Tied candidates have their mean rank",
                     sample_size_text(sizes),
                 ),
-                stacked_rows(rows, axis, keys, title="rank"),
+                layout.stacked_rows(rows, axis, keys, title="rank"),
                 title=title,
                 description=f"Rank of the best right answer, {name}. At rank 1: {description}.",
             )
@@ -288,10 +238,3 @@ def rank_bins(limit: int) -> tuple[list[float], list[str]]:
     starts = [1, *(end + 1 for end in ends[:-1])]
     labels = [f"{a:,}" if a == b else f"{a:,}–{b:,}" for a, b in zip(starts, ends, strict=True)]
     return [float(end) for end in ends[:-1]], labels
-
-
-def _score_tooltip(score: ScoreCell, column: ScoreColumn) -> str:
-    text = fmt.score(score.value, percent=column.percent)
-    ends = fmt.interval(score.low, score.high, percent=column.percent)
-    chance = "" if score.chance is None else f", chance {fmt.score(score.chance, percent=column.percent)}"
-    return f"{text}{' ' if ends else ''}{ends}{chance}, n = {score.n:,}"

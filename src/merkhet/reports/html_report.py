@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -22,15 +22,14 @@ from merkhet.reports._calibration_section import (
 from merkhet.reports._chart_style import NamedChart, draw_figure, line_colours
 from merkhet.reports._citations import bibliography
 from merkhet.reports._forest_plot import difference_chart
-from merkhet.reports._methods_section import describe_metrics, methods_text
+from merkhet.reports._methods_section import count_asked, describe_metrics, methods_text
 from merkhet.reports._page_budget import take_fitting_each
 from merkhet.reports._question_samples import sample_note, sample_questions
 from merkhet.reports._reproduction import environment, is_shortened, model_table, public_command, study_text
-from merkhet.reports._summary import count_run, summarize
 from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import Scoreboard, group_names, grouped_rows
+from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreColumn, ScoreRow, rows_by_group
 from merkhet.reports.table_writers import as_page_table
 from merkhet.reports.tables import (
     all_scores_table,
@@ -47,6 +46,8 @@ _ANALYSIS_TABLES_BUDGET = 400_000
 """Bytes that the rows of tables may take."""
 _MAX_SCORES, _MAX_COMPARISONS, _MAX_REASONS, _MAX_GROUPS = 500, 400, 300, 300
 _MAX_GROUP_CELLS = 15_000
+_MAX_LEADERS, _MAX_NAMED = 8, 3
+_MAX_SENTENCES, _MAX_SENTENCE, _MAX_NAME = 14, 800, 80
 _IN_SCORES = "rows are in the run’s scores.parquet"
 
 
@@ -54,7 +55,7 @@ def render_html(data: ReportData) -> str:
     """Render the report as one HTML page.
 
     Equal data give equal text. All data is escaped, and the page's content security policy forbids the network and any
-    script but its own. Figures are static SVG.
+    other script. Figures are static SVG.
     """
     return render_page("merkhet.reports", "templates", "report.html.j2", "report.css", "sort.js", **_content(data))
 
@@ -64,7 +65,7 @@ def _content(data: ReportData) -> dict[str, Any]:
     board = run_scoreboard(data)
     outcomes = judge_answers(data.questions, data.answers, data.candidates, board)
     colours = line_colours(outcomes.series, baselines)
-    groups = group_names(data.scores)
+    groups = rows_by_group(data.scores)
     calibration = calibration_status(data)
     paragraphs, sources = methods_text(data, outcomes.choices.tolist(), calibration)
     date = fmt.printable(str(data.record.get("date", ""))[:16].replace("T", ", "))
@@ -80,15 +81,15 @@ def _content(data: ReportData) -> dict[str, Any]:
         },
         "date": date,
         "version": version,
-        "counts": count_run(data, board, outcomes),
+        "counts": _count_run(data, board, outcomes),
         "warnings": calibration_warnings(calibration),
-        "summary": summarize(data, board),
+        "summary": _summarize(data, board),
         "trust": calibration_sentences(calibration),
         "scores": _scores(board, [colours[line] for line in board.series]),
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
         "all_scores": _all_scores(data),
         "figures": _figures(data, board, outcomes, colours, groups),
-        "groups": _groups(data, board, groups),
+        "groups": _groups(board, groups),
         "comparisons": _comparisons(data),
         "cards": card_views(calibration.cards, calibration),
         "other_cards": card_views(calibration.other_cards, calibration, len(calibration.cards)),
@@ -124,12 +125,12 @@ def _all_scores(data: ReportData) -> dict[str, Any]:
     return {"count": len(table.rows), "table": as_page_table(shown, dense=True, budget=_SCORES_BUDGET, rest=rest)}
 
 
-def _groups(data: ReportData, board: Scoreboard, groups: Sequence[str]) -> list[dict[str, Any]]:
+def _groups(board: Scoreboard, groups: Mapping[str, list[ScoreRow]]) -> list[dict[str, Any]]:
     """Render the tables of groups; the more group columns, scores and models there are, the fewer rows each has."""
     tables_per_page = max(1, len(groups) * len(board.columns))
     limit = min(_MAX_GROUPS, max(10, _MAX_GROUP_CELLS // max(1, tables_per_page * len(board.series))))
     sections = []
-    for index, group in enumerate(groups):
+    for index, (group, rows) in enumerate(groups.items()):
         tables = [
             {
                 "title": column.label,
@@ -140,7 +141,7 @@ def _groups(data: ReportData, board: Scoreboard, groups: Sequence[str]) -> list[
                     rest=_IN_SCORES,
                 ),
             }
-            for column, table in group_report_tables(data.scores, group, board, limit).items()
+            for column, table in group_report_tables(rows, group, board, limit).items()
         ]
         if tables:
             sections.append({"name": fmt.printable(group), "id": f"by-{index}", "tables": tables})
@@ -166,20 +167,25 @@ def _unusable(data: ReportData) -> dict[str, Any]:
 
 
 def _figures(
-    data: ReportData, board: Scoreboard, outcomes: Outcomes, colours: dict[Any, str], groups: list[str]
+    data: ReportData,
+    board: Scoreboard,
+    outcomes: Outcomes,
+    colours: dict[Any, str],
+    groups: Mapping[str, list[ScoreRow]],
 ) -> dict[str, Any]:
     """Draw the figures that fit into the page, by kind, and count the others.
 
     All scores are in one chart, and each in a panel; there is a heat map of groups, one of tasks for each model, ranks,
     and the differences of models.
     """
-    rows = {group: grouped_rows(data.scores, group) for group in groups}
-    maps = (heat.heat_chart(rows[group], group, column, board.series) for group in groups for column in board.columns)
+    maps = (
+        heat.heat_chart(rows, group, column, board.series) for group, rows in groups.items() for column in board.columns
+    )
     charts: dict[str, Sequence[NamedChart | None]] = {
         "grouped": [figures.grouped_chart(board, colours, data.baselines())] if len(board.columns) > 1 else [],
         "scores": figures.score_charts(board, colours),
         "heat": [next((chart for chart in maps if chart is not None), None)],
-        "tasks": heat.task_heat_charts(rows.get("domain", ()), "domain", board.columns, board.series),
+        "tasks": heat.task_heat_charts(groups.get("domain", ()), "domain", board.columns, board.series),
         "ranks": figures.rank_charts(outcomes),
         "differences": [difference_chart(data.findings.get("comparisons") or ())],
     }
@@ -201,3 +207,60 @@ def _analyses(data: ReportData) -> list[dict[str, Any]]:
         }
         for section in sections
     ]
+
+
+def _count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> dict[str, Any]:
+    """Count questions, facts, tasks, models, baselines and the trained conditions of each model."""
+    asked = count_asked(data)
+    # A model that was trained under several conditions has one name per condition, and so has a baseline.
+    base_of = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
+    names = {line.model for line in outcomes.series}
+    models, baselines = names - data.baselines(), names & data.baselines()
+    model_count = len({base_of.get(name, name) for name in models})
+    return {
+        "questions": asked.questions,
+        "facts": asked.facts,
+        "asked_tasks": list(asked.tasks),
+        "tasks": len(set(outcomes.tasks) | {column.task for column in board.columns}),
+        "models": model_count,
+        "baselines": len({base_of.get(name, name) for name in baselines}),
+        "conditions": len(models) // model_count if model_count else 1,
+    }
+
+
+def _summarize(data: ReportData, board: Scoreboard) -> dict[str, Any]:
+    """Collect the leader of each headline score, and the findings."""
+    sentences = [fmt.truncate(fmt.printable(text), _MAX_SENTENCE) for text in data.findings.get("sentences") or ()]
+    leaders = [_leader(column, board, data.baselines()) for column in board.columns if board.best.get(column)]
+    return {
+        "leaders": leaders[:_MAX_LEADERS],
+        "more_leaders": max(0, len(leaders) - _MAX_LEADERS),
+        "sentences": sentences[:_MAX_SENTENCES],
+        "more_sentences": sentences[_MAX_SENTENCES:],
+    }
+
+
+def _leader(column: ScoreColumn, board: Scoreboard, baselines: frozenset[str]) -> dict[str, Any]:
+    best = sorted(board.best[column], key=board.series.index)
+    scored = [line for line in board.series if (cell := board.cells.get((line, column))) and cell.value is not None]
+    model_lines = [line for line in scored if line.model not in baselines]
+    leading = {line.model for line in best}
+    sign = -1 if column.metric in LOWER_IS_BETTER else 1
+    baseline = max(
+        (line for line in scored if line.model in baselines - leading),
+        key=lambda line: sign * (board.cells[line, column].value or 0.0),
+        default=None,
+    )
+    return {
+        "column": column,
+        "cell": board.cells[best[0], column],
+        # No names if too many models share the best value.
+        "names": [fmt.truncate(line.label, _MAX_NAME) for line in best] if len(best) <= _MAX_NAMED else [],
+        "tied": len(best),
+        "is_baseline": not model_lines,
+        "lines": len(model_lines),
+        "models": len({line.model for line in model_lines}),
+        "chances": board.chances(column),
+        "baseline": "" if baseline is None else fmt.truncate(baseline.label, _MAX_NAME),
+        "baseline_value": None if baseline is None else board.cells[baseline, column].value,
+    }

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from merkhet.core.errors import InputError, did_you_mean
 
-
-class Named(Protocol):
-    """A table or figure with a name."""
-
-    @property
-    def name(self) -> str:
-        """The name that selects it."""
-
-
-NamedItem = TypeVar("NamedItem", bound=Named)
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -61,7 +52,7 @@ class ReportData:
 _BASELINE_KINDS = frozenset({"baseline", "random", "frequency", "majority", "chance"})
 
 
-def select_named(items: Sequence[NamedItem], names: Sequence[str], kind: str, if_none: str) -> list[NamedItem]:
+def select_named(by_name: Mapping[str, Item], names: Sequence[str], kind: str, if_none: str) -> list[Item]:
     """Return the items of these names in their order, or all items if there are no names.
 
     Args:
@@ -71,8 +62,7 @@ def select_named(items: Sequence[NamedItem], names: Sequence[str], kind: str, if
     Raises:
         InputError: if the run has no item of a name.
     """
-    by_name = {item.name: item for item in items}
     for name in names:
         if name not in by_name:
             raise InputError(f"no {kind} {name!r} in this run; {did_you_mean(name, by_name) if by_name else if_none}")
-    return [by_name[name] for name in dict.fromkeys(names)] if names else list(items)
+    return [by_name[name] for name in dict.fromkeys(names or by_name)]

@@ -15,6 +15,8 @@ from merkhet.core.text import finite_or_none, metric_label, printable
 
 LOWER_IS_BETTER = frozenset({"mean_rank", "median_rank", "perplexity", "ece", "brier"})
 _FIRST_GROUPS = ("relation", "domain")
+ScoreRow = dict[str, Any]
+"""A row of the score table."""
 
 
 @dataclass(frozen=True)
@@ -89,26 +91,26 @@ def group_columns(scores: pa.Table) -> list[str]:
     return [name for name in scores.column_names if name not in SCORES.schema.names]
 
 
-def overall_rows(scores: pa.Table) -> list[dict[str, Any]]:
+def overall_rows(scores: pa.Table) -> list[ScoreRow]:
     """Return the rows over all questions of a task, where every group column is null."""
     return _rows_without(scores, group_columns(scores))
 
 
-def grouped_rows(scores: pa.Table, group: str) -> list[dict[str, Any]]:
+def rows_by_group(scores: pa.Table) -> dict[str, list[ScoreRow]]:
+    """Return the rows of each group column that has any, relation and domain first."""
+    names = sorted(group_columns(scores), key=lambda name: (name not in _FIRST_GROUPS, name not in _FIRST_GROUPS[:1]))
+    return {name: rows for name in names if (rows := _grouped_rows(scores, name))}
+
+
+def _grouped_rows(scores: pa.Table, group: str) -> list[ScoreRow]:
     """Return the rows grouped by this column alone, or by several columns if there are no others."""
     grouped = scores.filter(pc.is_valid(scores[group]))
     single = _rows_without(grouped, [name for name in group_columns(scores) if name != group])
     if single:
         return single
     names = ("model", "task", "probe", "method", "metric", group)
-    rows: list[dict[str, Any]] = grouped.to_pylist()
+    rows: list[ScoreRow] = grouped.to_pylist()
     return rows if len({tuple(row[name] for name in names) for row in rows}) == len(rows) else []
-
-
-def group_names(scores: pa.Table) -> list[str]:
-    """Return the group columns that have rows, relation and domain first."""
-    names = [name for name in group_columns(scores) if grouped_rows(scores, name)]
-    return sorted(names, key=lambda name: (name not in _FIRST_GROUPS, name not in _FIRST_GROUPS[:1]))
 
 
 def build_scoreboard(
@@ -160,14 +162,14 @@ def above_chance(value: float | None, chance: float | None) -> float | None:
     return (value - chance) / (1 - chance)
 
 
-def _rows_without(scores: pa.Table, groups: Sequence[str]) -> list[dict[str, Any]]:
+def _rows_without(scores: pa.Table, groups: Sequence[str]) -> list[ScoreRow]:
     if groups:
         scores = scores.filter(reduce(pc.and_, [pc.is_null(scores[name]) for name in groups]))
-    rows: list[dict[str, Any]] = scores.to_pylist()
+    rows: list[ScoreRow] = scores.to_pylist()
     return rows
 
 
-def _headline_columns(rows: list[dict[str, Any]], headline: Iterable[Any]) -> list[ScoreColumn]:
+def _headline_columns(rows: list[ScoreRow], headline: Iterable[Any]) -> list[ScoreColumn]:
     pairs = [_headline_pair(item) for item in headline]
     if not pairs:
         first_metric: dict[str, str] = {}
@@ -185,13 +187,13 @@ def _headline_pair(item: Any) -> tuple[str, str]:
     return str(task), str(metric)
 
 
-def is_share(rows: list[dict[str, Any]], metric: str) -> bool:
+def is_share(rows: list[ScoreRow], metric: str) -> bool:
     """Return whether all values of a metric lie within [-1, 1], as shares do."""
     values = (finite_or_none(row["value"]) for row in rows if row["metric"] == metric)
     return all(value is None or abs(value) <= 1 for value in values)
 
 
-def series_from_rows(rows: list[dict[str, Any]]) -> list[Series]:
+def series_from_rows(rows: list[ScoreRow]) -> list[Series]:
     """Make one line per model, or one per method for a model that answered the same task by several methods.
 
     Methods of such a model that were never an alternative to another one are added to its first line.

@@ -1,20 +1,27 @@
-"""Writers of tables: terminal, CSV, Markdown, LaTeX and HTML."""
+"""Writers of tables: terminal, CSV, Markdown, LaTeX, HTML files and pages."""
 
 from __future__ import annotations
 
 import csv
 import html
 import io
+import itertools
 import re
+from collections.abc import Collection, Sequence
+from functools import partial
 
+from markupsafe import Markup
+
+from merkhet.core.templating import render_markup
 from merkhet.core.text import DASH, printable
-from merkhet.reports._html_tables import as_html, as_page_table
 from merkhet.reports._latex_tables import as_latex
+from merkhet.reports._page_budget import take_fitting
 from merkhet.reports._terminal_tables import as_terminal
 from merkhet.reports.table_model import ReportTable, TableCell, exact_text
 
 __all__ = ["as_csv", "as_html", "as_latex", "as_markdown", "as_page_table", "as_terminal"]
 
+_render = partial(render_markup, "merkhet.reports", "templates", "tables.html.j2")
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
 _PLAIN_NUMBER = re.compile(r"^[+-]?\d+(\.\d+)?([eE][+-]?\d+)?$")
 _MARKDOWN = re.compile(r"([\\`*_\[\]|~$])")
@@ -53,6 +60,57 @@ def as_markdown(table: ReportTable) -> str:
     lines = ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in (*table.rows, *table.foot)]
     note = [_escape_markdown(table.note), ""] if table.note else []
     return "\n".join([f"**{_escape_markdown(table.title)}**", "", heads, rule, *lines, "", *note])
+
+
+def as_html(table: ReportTable) -> str:
+    """Write the table as an HTML fragment. All data is escaped; unrounded numbers are in ``data-value``."""
+    return str(_render("fragment", table, _exact_numbers))
+
+
+def as_page_table(
+    table: ReportTable,
+    *,
+    label: str = "",
+    caption: bool = False,
+    dense: bool = False,
+    whole_texts: bool = False,
+    bars: Collection[int] = (),
+    colours: Sequence[str] = (),
+    budget: int | None = None,
+    minimum: int = 1,
+    rest: str = "",
+) -> Markup:
+    """Write the table for a page: it scrolls, can be sorted by any column, and ends with a note on rows left out.
+
+    Args:
+        label: accessible name of the table, by default its title.
+        caption: whether to show the title above the table.
+        dense: whether columns are close to each other.
+        whole_texts: whether to show long texts whole instead of their first lines.
+        bars: columns of shares whose cells have a bar below the number.
+        colours: a colour for each row, shown beside its name.
+        budget: bytes that the rows may take in the page.
+        minimum: number of rows that are shown however long they are.
+        rest: what the rows left out are and where they are, such as ``rows are in the run’s scores.parquet``.
+    """
+    spaced = [column.number and table.has_intervals(index) for index, column in enumerate(table.columns)]
+    options = {
+        **{"label": label or table.title.removesuffix("."), "caption": caption, "dense": dense, "rest": rest},
+        **{"whole_texts": whole_texts, "bars": bars},
+    }
+    dots = itertools.chain(colours, itertools.repeat(""))
+    row_texts = (
+        _render("page_row", row, table.columns, spaced, options, colour)
+        for row, colour in zip(table.rows, dots, strict=False)
+    )
+    rows = list(row_texts) if budget is None else take_fitting(row_texts, budget, minimum=minimum)
+    left_out = table.left_out + len(table.rows) - len(rows)
+    return _render("page_table", table, rows, spaced, options, left_out)
+
+
+def _exact_numbers(cell: TableCell) -> list[tuple[str, str]]:
+    numbers = {"value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n, "chance": cell.chance}
+    return [(name, exact_text(number)) for name, number in numbers.items() if number is not None]
 
 
 def _extra_columns(table: ReportTable, index: int) -> list[str]:

@@ -23,10 +23,9 @@ from merkhet.reports.scoreboard import (
     above_chance,
     build_scoreboard,
     cell_from_row,
-    group_names,
-    grouped_rows,
     is_share,
     overall_rows,
+    rows_by_group,
 )
 from merkhet.reports.table_model import (
     ReportTable,
@@ -53,8 +52,8 @@ def report_tables(data: ReportData) -> list[ReportTable]:
     """
     board = run_scoreboard(data)
     tables = [score_report_table(data), all_scores_table(data.scores)]
-    for group in group_names(data.scores):
-        tables += group_report_tables(data.scores, group, board).values()
+    for group, rows in rows_by_group(data.scores).items():
+        tables += group_report_tables(rows, group, board).values()
     tables.append(comparison_report_table(data))
     for analysis in data.analyses:
         tables += analysis_tables(analysis)
@@ -65,7 +64,7 @@ def report_tables(data: ReportData) -> list[ReportTable]:
 
 def select_tables(tables: Sequence[ReportTable], names: Sequence[str]) -> list[ReportTable]:
     """Return the tables of these names in their order, or all tables if there are no names."""
-    return select_named(tables, names, "table", "the run has no scores")
+    return select_named({table.name: table for table in tables}, names, "table", "the run has no scores")
 
 
 def score_report_table(data: ReportData) -> ReportTable:
@@ -134,13 +133,9 @@ def all_scores_table(scores: pa.Table) -> ReportTable:
 
 
 def group_report_tables(
-    scores: pa.Table, group: str, board: Scoreboard, limit: int | None = None
+    scores: Iterable[Mapping[str, Any]], group: str, board: Scoreboard, limit: int | None = None
 ) -> dict[ScoreColumn, ReportTable]:
-    """Make one table for each headline score that has groups: groups by models, largest groups first.
-
-    Args:
-        limit: number of groups that a table may have.
-    """
+    """Make one table for each headline score that has groups: groups by models, the ``limit`` largest groups first."""
     tables = {}
     for column, groups in _scores_by_group(scores, group, board).items():
         lines = [line for line in board.series if any(line in cells for cells in groups.values())]
@@ -164,23 +159,19 @@ def group_report_tables(
 
 
 def _scores_by_group(
-    scores: pa.Table, group: str, board: Scoreboard
+    scores: Iterable[Mapping[str, Any]], group: str, board: Scoreboard
 ) -> dict[ScoreColumn, dict[str, dict[Series, ScoreCell]]]:
     """Collect the scores of groups by column, group and line, in the order of the board's columns."""
-    tasks, metrics = (
-        pa.array({getattr(column, name) for column in board.columns}, pa.string()) for name in ("task", "metric")
-    )
-    # A cheap superset of the headline's pairs of task and metric.
-    scores = scores.filter(pc.and_(pc.is_in(scores["task"], tasks), pc.is_in(scores["metric"], metrics)))
     columns = {(column.task, column.metric): column for column in board.columns}
     cells: dict[ScoreColumn, dict[str, dict[Series, ScoreCell]]] = {column: {} for column in board.columns}
     line_of_way: dict[tuple[str, str, str], Series | None] = {}
-    for row in grouped_rows(scores, group):
+    for row in scores:
+        if (column := columns.get((row["task"], row["metric"]))) is None:
+            continue
         way = (row["model"], row["probe"], row["method"])
         if way not in line_of_way:
             line_of_way[way] = next((line for line in board.series if line.covers(row)), None)
-        line, column = line_of_way[way], columns.get((row["task"], row["metric"]))
-        if line is not None and column is not None:
+        if (line := line_of_way[way]) is not None:
             cells[column].setdefault(str(row[group]), {}).setdefault(line, cell_from_row(row))
     return {column: groups for column, groups in cells.items() if groups}
 

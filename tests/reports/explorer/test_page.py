@@ -325,7 +325,7 @@ def test_an_address_made_by_somebody_else_does_no_harm(page, hostile):
             [question()],
             [answer(unusable="x"), answer(model="b")],
             "#/compare",
-            "No question has a usable answer of both",
+            "No question has usable answers from both models",
         ),
         ([question()], [answer(ranked=[{"candidate": "a", "score": None}])], "#/question?id=q_1", "not a number"),
     ],

@@ -82,7 +82,7 @@ def read_filters(params: Params, tables: RunTables) -> Filters:
 
 
 def read_pair(params: Params, tables: RunTables) -> tuple[int, int] | None:
-    """Return the two ways that are compared, given by their labels; None if none is named."""
+    """Return the two ways that are compared, by their labels; None if no way is named."""
     labels = [last_value(params, name) for name in ("first", "second")]
     if labels == [None, None]:
         return None

@@ -237,7 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Send the library's own errors as JSON; an unsupported method is a method that is not allowed."""
+        """Send errors of the HTTP library as JSON; an unsupported method becomes 405 Method Not Allowed."""
         self.close_connection = True
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         text = "Only GET and POST are served." if status == HTTPStatus.METHOD_NOT_ALLOWED else status.phrase + "."

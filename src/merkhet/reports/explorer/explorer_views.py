@@ -278,12 +278,16 @@ def _sort_keys(sort: str, filters: Filters) -> list[str]:
         return ["number"]
     if sort == "rank":
         return [f"-greatest({', '.join(f'rank_{way}' for way in filters.ways)})", "number"]
-    right, usable, ranked = (
-        " + ".join(f"coalesce(({condition.format(way)})::integer, 0)" for way in filters.ways)
-        for condition in ("verdict_{} = 1", "verdict_{} >= 0", "rank_{} is not null")
-    )
-    ranks = " + ".join(f"coalesce(rank_{way}, 0)" for way in filters.ways)
-    share, mean = f"(({right}) / nullif({usable}, 0))", f"(({ranks}) / nullif({ranked}, 0))"
+    if len(filters.ways) == 1:  # The same order as below, in half the time.
+        (way,) = filters.ways
+        share, mean = f"nullif(verdict_{way}, -1)", f"rank_{way}"
+    else:
+        right, usable, ranked = (
+            " + ".join(f"coalesce(({condition.format(way)})::integer, 0)" for way in filters.ways)
+            for condition in ("verdict_{} = 1", "verdict_{} >= 0", "rank_{} is not null")
+        )
+        ranks = " + ".join(f"coalesce(rank_{way}, 0)" for way in filters.ways)
+        share, mean = f"(({right}) / nullif({usable}, 0))", f"(({ranks}) / nullif({ranked}, 0))"
     return [share, f"-{mean}", "number"] if sort == "hardest" else [f"-{share}", mean, "number"]
 
 

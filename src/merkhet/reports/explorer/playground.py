@@ -23,7 +23,7 @@ PLAY_PROBES = ("rank", "fill", "write")
 _MAX_TEXT_LENGTH, _MAX_CANDIDATE_LENGTH, _MAX_CANDIDATES, _MAX_MODELS = 4000, 500, 2000, 8
 _SLOT = re.compile(r"\[mask\]|_{3,}", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[,;，、；]")
-# The probe fill needs an answer of one token; these words stand in where the request has no candidates.
+# The probe fill needs an answer of one token; these words replace missing candidates.
 _FILLERS = ("it", "the", "one", "a", "1", "的", "一", "是")
 
 
@@ -156,13 +156,7 @@ class Player:
             return self._count
 
     def state(self, number: int, seen: int = -1, wait: float = 0.0) -> dict[str, Any]:
-        """Return the state of a request.
-
-        Args:
-            number: number of the request.
-            seen: last version that the caller knows.
-            wait: seconds to wait for a newer version.
-        """
+        """Return the state of a request; wait up to ``wait`` seconds for a newer version than ``seen``."""
         deadline = time.monotonic() + wait
         with self._changed:
             while True:
@@ -214,7 +208,7 @@ class Player:
             return {**result, "model": name, "seconds": round(time.perf_counter() - started, 3)}
         except MerkhetError as error:
             return {"model": name, "error": str(error)}
-        except Exception as error:  # A model's own code may raise anything; the page shows it.
+        except Exception as error:  # Model code may raise any error; the page shows it.
             return {"model": name, "error": f"{type(error).__name__}: {first_line(error)}"}
 
     def _model(self, job: _Job, name: str) -> Model:

@@ -141,13 +141,13 @@ function draw(compared, result, labels, params) {
 
 function comparisonText(compared, counts, judged, first, second, cell) {
   const parts = [];
-  if (!judged) parts.push(el("p", {}, "No question has a usable answer of both."));
-  else parts.push(el("p", {}, `They disagree on ${plural(counts.first + counts.second, "question")} of ${count(judged)}: `, first.cloneNode(true), ` alone is right on ${count(counts.first)}, `, second.cloneNode(true), ` alone on ${count(counts.second)}. Whether that is more than luck is in the report (paired tests, corrected for many comparisons).`));
-  if (compared.ranked) parts.push(el("p", {}, `The right answer ranks higher with `, first.cloneNode(true), ` on ${plural(compared.first_ahead, "question")}, with `, second.cloneNode(true), ` on ${count(compared.second_ahead)}, alike on ${count(compared.level)}; mean rank ${rank(compared.mean_ranks[0])} and ${rank(compared.mean_ranks[1])}.`));
+  if (!judged) parts.push(el("p", {}, "No question has usable answers from both models."));
+  else parts.push(el("p", {}, `They disagree on ${plural(counts.first + counts.second, "question")} of ${count(judged)}: `, first.cloneNode(true), ` alone is right on ${count(counts.first)}, `, second.cloneNode(true), ` alone on ${count(counts.second)}. The report tests whether the difference is significant (paired tests, corrected for many comparisons).`));
+  if (compared.ranked) parts.push(el("p", {}, `The right answer has a better rank with `, first.cloneNode(true), ` on ${plural(compared.first_ahead, "question")}, with `, second.cloneNode(true), ` on ${count(compared.second_ahead)}, and equal ranks on ${count(compared.level)}; mean rank ${rank(compared.mean_ranks[0])} and ${rank(compared.mean_ranks[1])}.`));
   if (counts.apart) {
     const link = cell("apart").firstChild;
     link.replaceChildren(plural(counts.apart, "question"));
-    parts.push(el("p", { class: "note" }, link, " without a usable answer of one of them."));
+    parts.push(el("p", { class: "note" }, link, " without a usable answer from one of the models."));
   }
   return parts;
 }

@@ -43,7 +43,7 @@ function around(id) {
 function draw(question) {
   const tags = TAGS.filter((key, index) => question[key] && TAGS.findIndex((otherKey) => question[otherKey] === question[key]) === index).map((key) => el("a", { class: "tag", href: hash("questions", { [key]: question[key] }), title: `${key}: all such questions` }, bdi(question[key])));
   const play = question.compares
-    ? el("p", { class: "note" }, "This question compares senses: the word in its slot, in one sentence and in others. It cannot be tried here.")
+    ? el("p", { class: "note" }, "This question compares senses: the word in one sentence and in others. The playground does not support it.")
     : el("p", {}, el("a", { class: "button", href: hash("play", { question: question.question_id }) }, "Play with this question"));
   return [
     prompt(question, "h1", { class: "asked-one" }),
@@ -138,5 +138,5 @@ function qset(question) {
   if (!question.qset) return el("p", {}, "This question is in no Q-set.");
   if (!question.qset_questions.length) return el("p", {}, "No other question of this run is in its Q-set.");
   const ways = run.about.ways.map((_, index) => index);
-  return [el("p", { class: "note" }, "Other questions on the same knowledge, and who got them right."), questionTable(question.qset_questions, ways, { caption: "Q-set" })];
+  return [el("p", { class: "note" }, "Other questions about the same facts, and which models answered them correctly."), questionTable(question.qset_questions, ways, { caption: "Q-set" })];
 }
