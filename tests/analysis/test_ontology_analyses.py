@@ -274,9 +274,9 @@ def test_each_model_has_a_figure_with_a_panel_for_each_rule(given):
 def test_a_reasoner_is_told_from_a_parrot(given):
     told = dict(zip((REASONER, PARROT), made_of(premises, given).sentences, strict=False))
     assert told[REASONER].startswith("reasoner ranks the answer at MRR ")
-    assert ", and given a premise about something else it puts that premise's answer at only " in told[REASONER]
+    assert ", and with a premise about something else it ranks that premise's answer at only " in told[REASONER]
     assert told[REASONER].endswith("%: it applies the rule.")
-    assert "; but given a premise about something else" in told[PARROT]
+    assert "; but with a premise about something else" in told[PARROT]
     assert told[PARROT].endswith("% as well: it repeats what it has read.")
     both = score_mean(given, REASONER, "EX/EX")
     neither = score_mean(given, REASONER, ("NO/NO", "NO/IM", "IM/NO", "IM/IM"))
@@ -308,13 +308,13 @@ def test_what_cannot_be_told_is_not_told(given):
     assert (
         premises(between)
         .sentences[0]
-        .endswith("whether it applies the rule or repeats what it has read cannot be told.")
+        .endswith("the data do not show whether it applies the rule or repeats what it has read.")
     )
     deaf = changed(given, lambda setting, number: 1 + number % 3)
     assert premises(deaf).sentences[0].endswith("with neither: reading the premises does not clearly help it.")
     settings = {key: setting for key, setting in given.premise_settings.items() if setting != "OT/EX"}
     alone = replace(given, premise_settings=settings)
-    assert premises(alone).sentences[0].endswith("; whether it reasons or repeats was not asked.")
+    assert premises(alone).sentences[0].endswith("; no control was asked to tell reasoning from repetition.")
     assert all("control" not in str(row[0]) for table in premises(alone).tables for row in table.rows)
 
 
@@ -390,7 +390,7 @@ def test_only_models_asked_in_all_ways_are_compared(given):
 def test_curves_have_a_line_for_each_thing_learned(given):
     curves = [figure for figure in made_of(prompting, given).figures if figure.kind == "lines"]
     assert len(curves) == 4 * 2
-    assert curves[0].caption == "reasoner, soft: loss while learning." and curves[0].percent is False
+    assert curves[0].caption == "reasoner, soft: loss by epoch of training." and curves[0].percent is False
     assert curves[1].percent is True and len({row["line"] for row in curves[1].rows}) == 11
     first = given.training_records[0]
     assert [row["value"] for row in curves[0].rows[:100]] == [epoch["loss"] for epoch in first["epochs"]]
