@@ -151,8 +151,14 @@ def small(split: str = "test") -> Statements:
 
 
 def test_memorizing_prompts_read_as_designed() -> None:
-    prompts = {row["template"]: row["prompt"] for row in memorizing_questions(small(), OntologyOptions()) if "Card" not in row["prompt"]}
-    asked = [row for row in memorizing_questions(small(), OntologyOptions()) if row["qset"] == small().statements[1].fact_id]
+    prompts = {
+        row["template"]: row["prompt"]
+        for row in memorizing_questions(small(), OntologyOptions())
+        if "Card" not in row["prompt"]
+    }
+    asked = [
+        row for row in memorizing_questions(small(), OntologyOptions()) if row["qset"] == small().statements[1].fact_id
+    ]
     assert prompts["TP/1"] == "BPER Banca is a [MASK] ."
     assert prompts["TP/2"] == "BPER Banca has class [MASK] ."
     assert prompts["TP/3"] == "BPER Banca is a particular [MASK] ."
@@ -163,7 +169,9 @@ def test_memorizing_prompts_read_as_designed() -> None:
         "Card game is a particular [MASK] .",
         "Card game <SCO1> <SCO2> <SCO3> [MASK] .",
     ]
-    by_fact = {(row["qset"], row["template"]): row["prompt"] for row in memorizing_questions(small(), OntologyOptions())}
+    by_fact = {
+        (row["qset"], row["template"]): row["prompt"] for row in memorizing_questions(small(), OntologyOptions())
+    }
     said = [by_fact.get((one.fact_id, f"{one.task}/1")) for one in small().statements[3:]]
     assert said == [
         "Place of death implies [MASK] .",
