@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError
 from merkhet.core.text import counted
 from merkhet.suites.chneval.questions.question_rows import (
     COMMONSENSE,
@@ -21,6 +20,7 @@ from merkhet.suites.chneval.questions.question_rows import (
     SenseTriple,
     Usage,
 )
+from merkhet.suites.chneval.questions.sentences import read_lines
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 CLASSES = {
@@ -143,7 +143,7 @@ def _refuse_slot(sentence: str) -> None:
 
 def _blocks(file: Path) -> Iterator[list[tuple[int, str]]]:
     """Yield the numbered lines that make a question: one line, or consecutive non-empty lines of a file of senses."""
-    for has_text, lines in groupby(_lines(file), key=lambda line: bool(line[1].strip())):
+    for has_text, lines in groupby(read_lines(file), key=lambda line: bool(line[1].strip())):
         if has_text and file.name == SENSES:
             yield list(lines)
         elif has_text:
@@ -193,14 +193,3 @@ def _identical_remarks(draft: DraftQuestions) -> list[str]:
 
 def _is_astral(character: str) -> bool:
     return ord(character) > 0xFFFF
-
-
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a file; separators other than line ends are part of a sentence."""
-    try:
-        content = file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = file.read_bytes()[: error.start].count(b"\n") + 1
-        raise InputError(f"{file}, line {number}: the text is not UTF-8; download the file again") from error
-    for number, line in enumerate(content.split("\n"), 1):
-        yield number, line.removesuffix("\r")

@@ -58,8 +58,7 @@ def draw_clozes(
 
     Args:
         clozes: Clozes with their priorities; lower ones come first.
-        per_answer: Maximum number of clozes with the same answer.
-        per_relation: Maximum number of clozes of the same relation.
+        per_answer, per_relation: Maximum number of clozes with the same answer or relation.
     """
     lots = [
         (priority, derived_seed(seed, cloze.usage.prompt, cloze.fact), cloze.usage.where, cloze)

@@ -119,8 +119,7 @@ def commonsense_clozes(
     in Chinese sentences (foreign letters, rare characters, "you", final particles) are left out.
 
     Args:
-        per_answer: Maximum number of clozes with the same answer.
-        per_relation: Maximum number of clozes of the same relation.
+        per_answer, per_relation: Maximum number of clozes with the same answer or relation.
         longest: Maximum number of characters of a sentence; by default 24 in Chinese, 96 otherwise.
         characters: Number of characters of an answer; by default any number up to 8.
         ask: Side of a pair to ask for: "end", "start", or "both" for the end if possible and otherwise the start.

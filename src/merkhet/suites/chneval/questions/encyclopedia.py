@@ -44,10 +44,8 @@ def encyclopedia_clozes(
     other triples give another answer. No sentence is asked twice.
 
     Args:
-        shortest: Minimum number of characters of the sentences.
-        longest: Maximum number of characters of the sentences.
-        per_relation: Maximum number of clozes of the same relation.
-        per_answer: Maximum number of clozes with the same answer.
+        shortest, longest: Number of characters of the sentences.
+        per_relation, per_answer: Maximum number of clozes with the same relation or answer.
         characters: Number of characters of an answer; by default any number up to 8.
     """
     facts = {triple.fact for triple in triples.triples}

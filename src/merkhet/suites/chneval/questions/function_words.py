@@ -40,8 +40,7 @@ def function_word_clozes(
     Args:
         sources: Files and folders; see :func:`tagged_sentences`, also for ``tags`` and ``language``.
         per_word: Maximum number of questions of a word of a class.
-        shortest: Minimum number of characters of a sentence.
-        longest: Maximum number of characters of a sentence.
+        shortest, longest: Number of characters of a sentence.
         max_characters: Maximum number of characters of a word; 1 in the published set.
     """
     if per_word < 1 or (max_characters is not None and max_characters < 1):
@@ -110,10 +109,10 @@ def _draw_clozes(candidates: Sequence[Cloze], seed: int, per_word: int) -> list[
     drawn = []
     while classes:
         count, size, kind = heapq.heappop(classes)
-        cloze = _next_of_class(words[kind], remaining, kind, used, per_word)
-        if cloze is not None:
-            used.add(cloze.usage.sentence)
-            drawn.append(cloze)
+        next_cloze = _next_of_class(words[kind], remaining, kind, used, per_word)
+        if next_cloze is not None:
+            used.add(next_cloze.usage.sentence)
+            drawn.append(next_cloze)
             heapq.heappush(classes, (count + 1, size, kind))
     class_order = {kind: index for index, kind in enumerate(CLASSES)}
     return sorted(drawn, key=lambda cloze: (class_order.get(str(cloze.domain), len(class_order)), _content(cloze)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from functools import cache
 
-from merkhet.core.text import counted
+from merkhet.core.text import counted, join_pairs
 
 _WIDE = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u3000]")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
@@ -78,11 +77,6 @@ class RemarkCounter:
     def remarks(self, limit: int = 3) -> list[str]:
         """Return a sentence for each kind: the count and the first ``limit`` locations."""
         return [
-            f"{counted(len(locations), 'line')}{kind} ({_abridge(locations, limit)})."
+            f"{counted(len(locations), 'line')}{kind} ({join_pairs(locations, limit)})."
             for kind, locations in self._locations.items()
         ]
-
-
-def _abridge(locations: Sequence[str], limit: int) -> str:
-    more = len(locations) - limit
-    return "; ".join(locations[:limit]) + (f"; and {more:,} more" if more > 0 else "")

@@ -53,8 +53,7 @@ def word_sense_triples(
     file and line. The order of the rows does not matter.
 
     Args:
-        per_sense: Maximum number of questions of a sense.
-        per_word: Maximum number of questions of a word.
+        per_sense, per_word: Maximum number of questions of a sense, and of a word.
         language: Language of rows that do not name one.
     """
     if per_sense < 1 or per_word < 1:

@@ -70,13 +70,9 @@ class Wording:
     def __init__(self, patterns: Mapping[str, Pattern]) -> None:
         self.patterns = patterns
 
-    def format_name(self, text: str) -> str:
-        """Capitalise the first letter of a class or property that begins a sentence."""
-        return capitalize(text)
-
-    def format_instance(self, text: str) -> str:
-        """Capitalise an instance that begins a sentence, except names such as eBay."""
-        return text if text[1:2].isupper() else capitalize(text)
+    def format_name(self, text: str, task: str = "") -> str:
+        """Capitalise the first letter of a name that begins a sentence, except instances (TP) such as eBay."""
+        return text if task == "TP" and text[1:2].isupper() else capitalize(text)
 
     def format_candidate(self, text: str) -> str:
         """Return the spelling of a class or property among the candidates."""
@@ -89,7 +85,7 @@ class Wording:
     def prompts(self, statement: Statement, template: str) -> list[tuple[str, str]]:
         """Return the template names (``TP/1``, …, or ``TP/soft``) and prompts of a statement."""
         task, subject = statement.task, statement.subject
-        name = self.format_instance(subject) if task == "TP" else self.format_name(subject)
+        name = self.format_name(subject, task)
         if template == "soft":
             return [(f"{task}/soft", self.soft(task, name, SLOT))]
         if task in _PLAIN:

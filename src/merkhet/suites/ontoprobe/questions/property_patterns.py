@@ -73,8 +73,8 @@ def resolve_patterns(
             raise InputError(f"patterns: there is no property {label!r}; {did_you_mean(label, known)}")
     patterns = {}
     for label in known:
-        clauses = dict(overrides.get(label, {}))
-        patterns[label] = replace(make_pattern(clauses.pop("pattern", None) or sentence_from_label(label)), **clauses)
+        parts = {"pattern": sentence_from_label(label), **overrides.get(label, {})}
+        patterns[label] = replace(make_pattern(parts.pop("pattern")), **parts)
     return patterns
 
 
