@@ -87,13 +87,13 @@ def test_lines_that_cannot_be_asked_are_named_and_counted(tmp_path: Path) -> Non
         ("syntax/adverb.txt", "我很好。\t-1", "the position is not an integer"),
         ("syntax/adverb.txt", "我很好。\t一", "the position is not an integer"),
         ("syntax/adverb.txt", "我很好。\t3", "there is no word at the position"),
-        ("syntax/adverb.txt", "我很好。", "write a sentence and a position"),
+        ("syntax/adverb.txt", "我很好。", "a line must have sentence and position"),
         ("syntax/adverb.txt", "我[MASK]好。\t0", "the sentence contains the text [MASK]"),
         ("commonsense.txt", "狗会叫。\t猫", "the target is not in the sentence"),
         ("commonsense.txt", "狗咬狗。\t狗", "the target is in the sentence several times"),
         ("commonsense.txt", "狗会叫。\t", "the target is not in the sentence"),
-        ("commonsense.txt", "狗会叫。", "write a sentence and its target"),
-        ("fact.txt", "甲\t色\t红", "write entity, relation, attribute and text"),
+        ("commonsense.txt", "狗会叫。", "a line must have sentence and target"),
+        ("fact.txt", "甲\t色\t红", "a line must have entity, relation, attribute and text"),
         ("fact.txt", "甲\t色\t红\t这里什么都没有。", "the target is not in the sentence"),
     )
     for number, (name, line, said) in enumerate(cases):

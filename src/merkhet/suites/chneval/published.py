@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import groupby
+from collections.abc import Callable
 from pathlib import Path
 
 from merkhet.core import SLOT
-from merkhet.core.text import counted
+from merkhet.core.text import counted, join_names
 from merkhet.suites.chneval.questions.question_rows import (
     COMMONSENSE,
     ENCYCLOPEDIA,
@@ -20,7 +19,7 @@ from merkhet.suites.chneval.questions.question_rows import (
     SenseTriple,
     Usage,
 )
-from merkhet.suites.chneval.questions.sentences import read_lines
+from merkhet.suites.chneval.questions.sentences import read_blocks
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 CLASSES = {
@@ -32,7 +31,7 @@ CLASSES = {
 }
 SENSES, PAIRS, FACTS = "semantic.txt", "commonsense.txt", "fact.txt"
 FILES = (*(f"syntax/{name}" for name in CLASSES), SENSES, PAIRS, FACTS, *CLASSES)
-"""Files of a published folder; those of syntax are in a folder of their own, or beside the others."""
+"""Files of a published folder; those of syntax are in the folder syntax, or beside the others."""
 
 
 class _SkippedLineError(Exception):
@@ -61,7 +60,8 @@ def read_published(path: Path, *, paper: bool = False) -> DraftQuestions:
     parsers: dict[str, Callable[[list[str], str, bool], Cloze]] = {PAIRS: _pair, FACTS: _fact}
     files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     for file in files:
-        for block in _blocks(file):
+        blocks = read_blocks(file)
+        for block in blocks if file.name == SENSES else ([line] for lines in blocks for line in lines):
             where = f"{file.name}, line {block[0][0]}"
             try:
                 if file.name == SENSES:
@@ -91,15 +91,12 @@ def _function_word(cells: list[str], where: str, _paper: bool) -> Cloze:
 
 
 def _pair(cells: list[str], where: str, _paper: bool) -> Cloze:
-    if len(cells) != 2:
-        raise _SkippedLineError("write a sentence and its target, with a tab between", f"{len(cells)} cells")
-    return Cloze(_only_usage(cells[0], cells[1], where), COMMONSENSE)
+    sentence, target = _check_cells(cells, "sentence", "target")
+    return Cloze(_only_usage(sentence, target, where), COMMONSENSE)
 
 
 def _fact(cells: list[str], where: str, paper: bool) -> Cloze:
-    if len(cells) != 4:
-        raise _SkippedLineError("write entity, relation, attribute and text, with tabs between", f"{len(cells)} cells")
-    entity, relation, attribute, text = cells
+    entity, relation, attribute, text = _check_cells(cells, "entity", "relation", "attribute", "text")
     items = (attribute, relation, entity)
     target = next((item for item in items if len(item) == 1), None)
     if target is None and not paper:
@@ -109,10 +106,14 @@ def _fact(cells: list[str], where: str, paper: bool) -> Cloze:
     return Cloze(_only_usage(text, target, where), ENCYCLOPEDIA, fact=(entity, relation, attribute))
 
 
+def _check_cells(cells: list[str], *names: str) -> list[str]:
+    if len(cells) != len(names):
+        raise _SkippedLineError(f"a line must have {join_names(names)}, with tabs between", counted(len(cells), "cell"))
+    return cells
+
+
 def _at_position(cells: list[str], where: str) -> Usage:
-    if len(cells) != 2:
-        raise _SkippedLineError("write a sentence and a position, with a tab between", f"{len(cells)} cells")
-    sentence, cell = cells
+    sentence, cell = _check_cells(cells, "sentence", "position")
     _refuse_slot(sentence)
     if not cell.strip().isdecimal():
         raise _SkippedLineError("the position is not an integer", repr(cell))
@@ -139,15 +140,6 @@ def _only_usage(sentence: str, target: str, where: str) -> Usage:
 def _refuse_slot(sentence: str) -> None:
     if SLOT in sentence:
         raise _SkippedLineError(f"the sentence contains the text {SLOT}", sentence[:24])
-
-
-def _blocks(file: Path) -> Iterator[list[tuple[int, str]]]:
-    """Yield the numbered lines that make a question: one line, or consecutive non-empty lines of a file of senses."""
-    for has_text, lines in groupby(read_lines(file), key=lambda line: bool(line[1].strip())):
-        if has_text and file.name == SENSES:
-            yield list(lines)
-        elif has_text:
-            yield from ([line] for line in lines)
 
 
 def _triple(block: list[tuple[int, str]], name: str) -> SenseTriple:

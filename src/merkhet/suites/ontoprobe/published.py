@@ -60,7 +60,7 @@ class _PublishedFiles:
         paths = {task: path for task, name in TASK_FILES.items() if (path := self._find(f"memorizing/{name}"))}
         if not paths:
             raise InputError(
-                f"{self.folder} holds none of {', '.join(TASK_FILES.values())}. Name the folder that has OntoProbe's "
+                f"{self.folder} has none of {', '.join(TASK_FILES.values())}. Name the folder that has OntoProbe's "
                 "memorizing/type.jsonl … with --data."
             )
         listed = self._read_properties()
@@ -109,7 +109,7 @@ class _PublishedFiles:
                         raise InputError(f"{where}: a row must have 'uuu' and 'xxx', got {', '.join(row) or 'nothing'}")
                     rows.append((self._subject(row["uuu"], task, where), self._golds(row["xxx"], task, where)))
         if not rows:
-            raise InputError(f"{path} holds no rows. Download the file again, or remove it.")
+            raise InputError(f"{path} has no rows. Download the file again, or remove it.")
         return rows
 
     def _subject(self, cell: Any, task: str, where: str) -> str:
@@ -221,7 +221,7 @@ def _read_labelled(path: Path) -> list[dict[str, Any]]:
     """Read a JSON list of objects with a label each."""
     content = parse_json(path.read_bytes(), str(path), "Download the file again.")
     if not isinstance(content, list) or not content:
-        raise InputError(f"{path} must hold a list of objects. Download the file again.")
+        raise InputError(f"{path} must be a list of objects. Download the file again.")
     for number, entry in enumerate(content, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("rdfs:label"), str):
             raise InputError(f"{path}, row {number}: there is no text at 'rdfs:label'. Download the file again.")

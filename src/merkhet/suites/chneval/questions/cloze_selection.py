@@ -22,7 +22,7 @@ _FIRST_UNSPACED = 0x0E00  # Most scripts from Thai on put no blanks between word
 def word_positions(text: str, word: str, ignore_case: bool = False) -> list[int]:
     """Return all positions of a word in a text, overlapping ones too, but none within a longer word of letters.
 
-    Chinese has no blanks between words: 不 is found in 不但 too.
+    Chinese has no blanks between words: 不 also occurs in 不但.
     """
     if ignore_case and len(text.lower()) == len(text):
         text, word = text.lower(), word.lower()

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from merkhet.core import SLOT
@@ -86,6 +87,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path}, line {number}: the text is not UTF-8. Save the file as UTF-8.") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{path} is not a complete gzip file ({error}). Download it again.") from error
+
+
+def read_blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """Yield the runs of non-empty lines of a file, with line numbers."""
+    for has_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
+        if has_text:
+            yield list(lines)
 
 
 def read_sentences(path: Path, name: str, counter: RemarkCounter) -> Iterator[Sentence]:

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from merkhet.suites.chneval.questions.sentences import (
     Sentence,
     find_text_files,
     has_no_slot,
+    read_blocks,
     read_lines,
     read_sentences,
     sentence_spans,
@@ -176,22 +176,18 @@ def _read_tagged(path: Path, name: str, counter: RemarkCounter) -> Iterator[tupl
 
 def _read_conllu(path: Path, name: str, counter: RemarkCounter) -> Iterator[tuple[Sentence, list[Word]]]:
     """Yield sentences of a treebank; leave out and count one with a bad row or with words that do not fit its text."""
-    block: list[tuple[int, str]] = []
-    for number, line in chain(read_lines(path), [(0, "")]):
-        if line.strip():
-            block.append((number, line))
-        elif block:
-            text = next((line.partition("=")[2].strip() for _, line in block if _TEXT.match(line)), None)
-            rows = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
-            if rows:
-                try:
-                    sentence, words = _align_words(rows, text, name)
-                except _BadRowError as error:
-                    counter.skip(str(error), f"{name}, line {error.line}")
-                else:
-                    if has_no_slot(sentence, counter):
-                        yield sentence, words
-            block = []
+    for block in read_blocks(path):
+        text = next((line.partition("=")[2].strip() for _, line in block if _TEXT.match(line)), None)
+        rows = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
+        if not rows:
+            continue
+        try:
+            sentence, words = _align_words(rows, text, name)
+        except _BadRowError as error:
+            counter.skip(str(error), f"{name}, line {error.line}")
+        else:
+            if has_no_slot(sentence, counter):
+                yield sentence, words
 
 
 class _BadRowError(Exception):
@@ -225,7 +221,7 @@ def _align_words(
         end = start + len(form)
         if separator is None:
             words.append(Word(form, start, cells[3]))
-    return Sentence(stated_text if stated_text is not None else text.rstrip(), f"{name}, line {rows[0][0]}"), words
+    return Sentence(text.rstrip() if stated_text is None else stated_text, f"{name}, line {rows[0][0]}"), words
 
 
 _FORMATS: Mapping[str, tuple[Callable[..., Iterator[tuple[Sentence, list[Word]]]], Mapping[str, Sequence[str]]]] = {

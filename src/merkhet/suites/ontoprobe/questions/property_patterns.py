@@ -90,7 +90,7 @@ def read_patterns(file: Path) -> dict[str, dict[str, str]]:
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise InputError(f"{file} must hold a mapping of property labels to patterns, got {type(content).__name__}")
+        raise InputError(f"{file} must be a mapping of property labels to patterns, got {type(content).__name__}")
     return {str(label): _check_entry(entry, f"{file}, {label!r}") for label, entry in content.items()}
 
 
