@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from statistics import mean
 from typing import Any
 
 from merkhet.analysis.types import AnalysisInput
@@ -166,3 +167,55 @@ def learned_things(models: tuple[str, ...], epochs: int = 100) -> Iterator[dict[
                     for epoch in range(epochs)
                 ]
                 yield {"model": name, "task": task, "loss": loss, "epochs": curve, "kept_epoch": epochs - place}
+
+
+def made_of(analysis, given, known={}):  # noqa: B006 (kept between calls: many tests look at one analysis of one run)
+    """What an analysis makes of a run; of the same run it is made once."""
+    if known.get(analysis, (None,))[0] is not given:
+        known[analysis] = (given, analysis(given))
+    return known[analysis][1]
+
+
+def by_hand(answer, metric):
+    """One answer's value: the places of the best right answer under every way to break its tie."""
+    ranks, ties = answer["gold_ranks"], answer["gold_ties"][0]
+    if metric == "MRR_a":
+        return 1 / mean(ranks)
+    if metric == "MRR":
+        return 1 / min(ranks)
+    first = min(ranks) - (ties - 1) / 2
+    return mean(first + place <= int(metric.partition("@")[2]) for place in range(ties))
+
+
+def score_by_hand(given, metric, **wanted):
+    """The mean over questions of the mean over repeats, and the number of questions.
+
+    ``wanted`` are columns of answers or questions, or ``setting``; a tuple names several values.
+    """
+    chosen = [(name, value if isinstance(value, tuple) else (value,)) for name, value in wanted.items()]
+    kept = {}
+    for answer in told_answers(given, wanted.get("task")):
+        if all(answer[name] in values for name, values in chosen):
+            key = (answer["model"], answer["method"], answer["question_id"])
+            kept.setdefault(key, []).append(by_hand(answer, metric))
+    return mean(mean(values) for values in kept.values()) if kept else None, len(kept)
+
+
+def told_answers(given, task, known={}):  # noqa: B006 (kept between calls: many scores of one run are counted)
+    """The usable answers, of one task where it is named, with the columns of their questions and their settings."""
+    if known.get("given") is not given:
+        rows = {row["question_id"]: row for row in given.questions}
+        known["given"] = given
+        known["answers"] = [
+            {
+                **rows[answer["question_id"]],
+                **answer,
+                "setting": given.premise_settings.get((answer["model"], answer["question_id"])),
+            }
+            for answer in given.answers
+            if answer["unusable"] is None
+        ]
+        known["by_task"] = {}
+        for answer in known["answers"]:
+            known["by_task"].setdefault(answer["task"], []).append(answer)
+    return known["by_task"].get(task, []) if isinstance(task, str) else known["answers"]

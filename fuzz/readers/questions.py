@@ -19,9 +19,8 @@ from merkhet.questions.review import combine_verdicts, read_sheet
 from merkhet.questions.schema import read_schema
 from merkhet.suites.chneval.published import read_published as read_chneval
 from merkhet.suites.chneval.questions.commonsense import read_wordings
-from merkhet.suites.chneval.questions.word_pairs import read_pairs
 from merkhet.suites.chneval.questions.word_senses import word_sense_triples
-from merkhet.suites.chneval.questions.worded_triples import read_texts, read_triples
+from merkhet.suites.chneval.questions.worded_triples import read_pairs, read_texts, read_triples
 from merkhet.suites.kmir.published import read_published as read_kmir
 from merkhet.suites.lama_tk.published import published_facts
 from merkhet.suites.ontoprobe.published import read_published_statements

@@ -14,7 +14,7 @@ from merkhet.suites.chneval.questions.cloze_selection import has_askable_length,
 from merkhet.suites.chneval.questions.commonsense import OWN_TEMPLATES, Wording, commonsense_clozes, read_wordings
 from merkhet.suites.chneval.questions.question_rows import make_question_set
 from merkhet.suites.chneval.questions.text_anomalies import MIXED
-from merkhet.suites.chneval.questions.word_pairs import Pair, Pairs, read_pairs
+from merkhet.suites.chneval.questions.worded_triples import Triple, Triples, read_pairs
 
 PLAIN = {
     "UsedFor": Wording(("{start}是用来{end}的。", "人们用{start}来{end}。")),
@@ -23,7 +23,8 @@ PLAIN = {
 
 
 def make(*pairs, **options):
-    given = Pairs(tuple(Pair(*pair, where=f"words.tsv, line {line}") for line, pair in enumerate(pairs, 2)), len(pairs))
+    triples = (Triple(*pair, where=f"words.tsv, line {line}") for line, pair in enumerate(pairs, 2))
+    given = Triples(tuple(triples), len(pairs))
     return commonsense_clozes(given, **{"templates": PLAIN, "language": "zh", "seed": 1} | options)
 
 
@@ -33,7 +34,7 @@ def asked(gathered):
 
 def synonyms(pairs, words):
     """The words, and all that a pair says is a synonym of one of them."""
-    ends = [(one.start, one.end) for one in pairs if one.relation == "Synonym"]
+    ends = [(one.subject, one.object) for one in pairs if one.relation == "Synonym"]
     return words | {b for a, b in ends if a in words} | {a for a, b in ends if b in words}
 
 
@@ -41,15 +42,15 @@ def expected(pairs, ask):
     """The pairs with one right answer, by walking over all pairs for each of them."""
     found = set()
     for pair in pairs:
-        given, answer = (pair.start, pair.end) if ask == "end" else (pair.end, pair.start)
+        given, answer = (pair.subject, pair.object) if ask == "end" else (pair.object, pair.subject)
         alike, right = synonyms(pairs, {given}), set()
         for one in pairs:
             if one.relation == pair.relation:
-                here, there = (one.start, one.end) if ask == "end" else (one.end, one.start)
+                here, there = (one.subject, one.object) if ask == "end" else (one.object, one.subject)
                 right |= {there} if here in alike else set()
                 right |= {here} if there in alike and one.relation == "Antonym" else set()
         if pair.relation in PLAIN and synonyms(pairs, right) - {given} == {answer}:
-            found.add((pair.start, pair.relation, pair.end))
+            found.add(pair.fact)
     return found
 
 
@@ -60,7 +61,7 @@ def test_only_what_has_one_right_answer_is_asked():
         names = [(*draw.sample(words, 2), draw.choice(["UsedFor", "UsedFor", "Antonym", "Synonym"])) for _ in range(9)]
         pairs = sorted({(start, relation, end) for start, end, relation in names})
         found = make(*pairs, ask=ask, per_answer=None, per_relation=None)
-        assert {cloze.fact for cloze in found.clozes} == expected([Pair(*pair) for pair in pairs], ask)
+        assert {cloze.fact for cloze in found.clozes} == expected([Triple(*pair) for pair in pairs], ask)
 
     check_all(check, product(range(30), ["end", "start"]))
 
@@ -214,8 +215,8 @@ def test_bad_sentences_are_refused_by_file_and_key(tmp_path):
     check_all(
         check,
         [
-            ("- a\n", "must stand under a language"),
-            ("zh: []\n", "must stand under a language"),
+            ("- a\n", "write sentences under a language"),
+            ("zh: []\n", "write sentences under a language"),
             ('zh:\n  UsedFor: "{start}用来{end}。"\n', "own.yaml, zh, UsedFor: must be a list"),
             ('zh:\n  UsedFor: ["{start}用来。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
             ('zh:\n  UsedFor: ["{start}{end}{end}。"]\n', "own.yaml, zh, UsedFor: .*{end} exactly once"),
@@ -260,8 +261,8 @@ def test_real_pairs(shared, options):
     assert made.clozes
     sentences = [cloze.usage.sentence for cloze in made.clozes]
     assert len(set(sentences)) == len(sentences)
-    ends = Counter((pair.start, pair.relation) for pair in pairs.pairs)
-    starts = Counter((pair.end, pair.relation) for pair in pairs.pairs)
+    ends = Counter((pair.subject, pair.relation) for pair in pairs.triples)
+    starts = Counter((pair.object, pair.relation) for pair in pairs.triples)
     for cloze in made.clozes:
         start, relation, end = cloze.fact
         assert len(cloze.usage.sentence) <= 24

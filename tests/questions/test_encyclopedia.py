@@ -224,15 +224,15 @@ def test_questions_from_a_knowledge_base(tmp_path):
         {"subject": "Q1", "predicate": "P2046", "value": 83.0, "unit": "Q9"},
         {"subject": "Q1", "predicate": "P36", "object": "Q77"},
     ]
-    labels = {"Q1": "丹国", "Q2": "本城", "Q9": "公顷", "P36": "首都", "P2046": "面积"}
+    labels = {"Q1": "丹国", "Q2": "本城", "Q9": "公顷", "P36": "首都", "P2046": "大小"}
     material = Chunk(
         make_table(FACTS, facts),
         make_table(NAMES, [{"entity": e, "language": "zh", "label": label} for e, label in labels.items()]),
     )
     with KnowledgeBase([material]) as knowledge:
-        triples = triples_from_facts(knowledge.facts(), knowledge.names("zh"), "zh", {"P2046": "大小"})
+        triples = triples_from_facts(knowledge.facts(), knowledge.names("zh"), "zh")
     assert {triple.fact for triple in triples.triples} == {("丹国", "首都", "本城"), ("丹国", "大小", "83公顷")}
-    assert "1 facts are about what has no name in 'zh'" in triples.remarks[0]
+    assert "1 fact left out: an item has no label in 'zh'" in triples.remarks[0]
     path = tmp_path / "texts.txt"
     path.write_text(
         "丹国靠近大海，它的首都叫做本城，有Ａ级港口。\n丹国的国土并不算大，大小只有83公顷。\n", encoding="utf-8"

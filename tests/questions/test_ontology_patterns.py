@@ -12,11 +12,15 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.suites.ontoprobe.questions.property_patterns import (
+    Pattern,
     make_pattern,
-    pattern_from_label,
     read_patterns,
     resolve_patterns,
 )
+
+
+def pattern_from_label(label: str) -> Pattern:
+    return resolve_patterns([label])[label]
 
 
 def test_a_label_becomes_a_sentence() -> None:
@@ -137,7 +141,7 @@ def test_patterns_that_are_written_read_back_the_same(tmp_path_factory, labels: 
     }
     file.write_text(yaml.safe_dump(content, allow_unicode=True, width=1000), encoding="utf-8")
     # YAML takes "no" and "null" for something else than a word, unless it is quoted.
-    assert resolve_patterns(sorted(labels), read_patterns(file, labels)) == made
+    assert resolve_patterns(sorted(labels), read_patterns(file)) == made
 
 
 def test_a_pattern_that_cannot_be_meant_is_refused_by_name(tmp_path: Path) -> None:
@@ -145,7 +149,7 @@ def test_a_pattern_that_cannot_be_meant_is_refused_by_name(tmp_path: Path) -> No
         file = tmp_path / "patterns.yaml"
         file.write_text(content, encoding="utf-8")
         with pytest.raises(InputError, match=message):
-            read_patterns(file, ["spouse", "author"])
+            resolve_patterns(["spouse", "author"], read_patterns(file))
 
     check_all(
         check,

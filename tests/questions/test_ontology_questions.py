@@ -151,8 +151,14 @@ def small(split: str = "test") -> Statements:
 
 
 def test_memorizing_prompts_read_as_designed() -> None:
-    prompts = {row["template"]: row["prompt"] for row in memorizing_questions(small()) if "Card" not in row["prompt"]}
-    asked = [row for row in memorizing_questions(small()) if row["qset"] == small().statements[1].fact_id]
+    prompts = {
+        row["template"]: row["prompt"]
+        for row in memorizing_questions(small(), OntologyOptions())
+        if "Card" not in row["prompt"]
+    }
+    asked = [
+        row for row in memorizing_questions(small(), OntologyOptions()) if row["qset"] == small().statements[1].fact_id
+    ]
     assert prompts["TP/1"] == "BPER Banca is a [MASK] ."
     assert prompts["TP/2"] == "BPER Banca has class [MASK] ."
     assert prompts["TP/3"] == "BPER Banca is a particular [MASK] ."
@@ -163,7 +169,9 @@ def test_memorizing_prompts_read_as_designed() -> None:
         "Card game is a particular [MASK] .",
         "Card game <SCO1> <SCO2> <SCO3> [MASK] .",
     ]
-    by_fact = {(row["qset"], row["template"]): row["prompt"] for row in memorizing_questions(small())}
+    by_fact = {
+        (row["qset"], row["template"]): row["prompt"] for row in memorizing_questions(small(), OntologyOptions())
+    }
     said = [by_fact.get((one.fact_id, f"{one.task}/1")) for one in small().statements[3:]]
     assert said == [
         "Place of death implies [MASK] .",
@@ -177,7 +185,8 @@ def test_memorizing_prompts_read_as_designed() -> None:
 
 def reasoned(statements: Statements, **given) -> dict[tuple[str, str], str]:
     """Prompts of the first statement of each rule by form and by what is shown."""
-    rows, premises = reasoning_questions(statements, memorizing_questions(statements), **given)
+    options = OntologyOptions(**given)
+    rows, premises = reasoning_questions(statements, memorizing_questions(statements, options), options)
     shown = {row["question_id"]: row["shown"] for row in premises}
     found: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -233,8 +242,8 @@ def test_reasoning_prompts_read_as_designed() -> None:
 
 def test_premises_name_the_questions_that_decide_whether_they_are_known() -> None:
     statements = small()
-    asked = memorizing_questions(statements)
-    rows, premises = reasoning_questions(statements, asked)
+    asked = memorizing_questions(statements, OntologyOptions())
+    rows, premises = reasoning_questions(statements, asked, OntologyOptions())
     by_id = {row["question_id"]: row for row in (*asked, *rows)}
     assert len(by_id) == len(asked) + len(rows)
     for row in premises:
@@ -259,7 +268,7 @@ def test_only_both_premises_are_shown_in_training() -> None:
     given = small()
     train = tuple(replace(one, split="train") for one in given.statements if one.subject in ("spouse", "bank"))
     test = tuple(one for one in given.statements if one.subject not in ("spouse", "bank"))
-    rows, premises = reasoning_questions(replace(given, statements=(*train, *test)), [])
+    rows, premises = reasoning_questions(replace(given, statements=(*train, *test)), [], OntologyOptions())
     split = {row["question_id"]: row["split"] for row in rows}
     shown = {(split[row["question_id"]], row["shown"]) for row in premises}
     assert {one for one in shown if one[0] == "train"} == {("train", "both")}
@@ -269,11 +278,12 @@ def test_only_both_premises_are_shown_in_training() -> None:
 def test_a_subject_that_is_asked_is_not_trained_on() -> None:
     given = small()
     twice = Statement("SPO", "spouse", ("location",), "train")
-    rows, _ = reasoning_questions(replace(given, statements=(*given.statements, twice)), [])
+    both = replace(given, statements=(*given.statements, twice))
+    rows, _ = reasoning_questions(both, [], OntologyOptions())
     assert {row["split"] for row in rows} == {"test"}
-    asked = memorizing_questions(replace(given, statements=(*given.statements, twice)))
+    asked = memorizing_questions(both, OntologyOptions())
     assert {row["split"] for row in asked} == {"test"}
-    released = memorizing_questions(replace(given, statements=(*given.statements, twice)), compat="paper")
+    released = memorizing_questions(both, OntologyOptions(compat="paper"))
     assert {row["split"] for row in released} == {"test", "train"}
 
 
@@ -284,7 +294,7 @@ def test_no_more_first_premises_than_wanted_and_a_larger_draw_holds_a_smaller() 
     assert set(few) < set(more)
     assert set(few) == set(draw_statements(items[::-1], 5, 1))
     assert few != draw_statements(items, 5, 2)
-    rows, _ = reasoning_questions(small(), [], premises=1)
+    rows, _ = reasoning_questions(small(), [], OntologyOptions(premises=1))
     assert len({row["qset"] for row in rows if row["task"] == "rdfs9"}) == 1
 
 
@@ -294,10 +304,11 @@ def test_choices_do_not_depend_on_order_and_hold_one_right_answer() -> None:
     statements = replace(found, classes=(*found.classes, *names))
     mixed = list(statements.statements)
     random.Random(2).shuffle(mixed)
-    rows, premises = choice_questions(statements, seed=1)
-    again, _ = choice_questions(replace(statements, statements=tuple(mixed), classes=statements.classes[::-1]), seed=1)
+    rows, premises = choice_questions(statements, OntologyOptions(seed=1))
+    shuffled = replace(statements, statements=tuple(mixed), classes=statements.classes[::-1])
+    again, _ = choice_questions(shuffled, OntologyOptions(seed=1))
     assert {row["question_id"]: row["choices"] for row in rows} == {row["question_id"]: row["choices"] for row in again}
-    other, _ = choice_questions(statements, seed=2)
+    other, _ = choice_questions(statements, OntologyOptions(seed=2))
     assert {tuple(row["choices"]) for row in rows} != {tuple(row["choices"]) for row in other}
     for row in rows:
         if row["task"] in ("TP-choice", "SCO-choice", "DM-choice"):
@@ -327,14 +338,14 @@ def test_the_control_is_never_about_what_follows() -> None:
         properties=("barks at", "feeds", "sung by"),
         patterns={one: make_pattern(f"[X] {one} [Y] .") for one in ("barks at", "feeds", "sung by")},
     )
-    maker = RuleQuestionMaker(statements, "own", None)
     for seed in range(5):
-        test = maker.test_statements("rdfs9", None, seed)
-        chosen = maker.control_statements("rdfs9", test, seed)
+        maker = RuleQuestionMaker(statements, OntologyOptions(seed=seed))
+        test = maker.test_statements("rdfs9")
+        chosen = maker.control_statements("rdfs9", test)
         about = {one.subject: chosen[one.fact_id].subject for one in test}
         assert about.items() >= {("dog", "song"), ("mammal", "song"), ("cat", "song")}
-        test = maker.test_statements("rdfs2", None, seed)
-        chosen = maker.control_statements("rdfs2", test, seed)
+        test = maker.test_statements("rdfs2")
+        chosen = maker.control_statements("rdfs2", test)
         assert chosen[test[0].fact_id].subject == "sung by"  # A dog is an animal, so "feeds" would be no control.
 
 
@@ -380,7 +391,7 @@ def test_properties_that_are_said_alike_are_one_question_that_both_rely_on() -> 
 @pytest.mark.parametrize("given", [{"rules": ["rdfs4"]}, {"templates": ["hard"]}, {"compat": "papers"}])
 def test_unknown_names_are_refused(given) -> None:
     with pytest.raises(InputError, match=r"did you mean|there are"):
-        reasoning_questions(small(), [], **given)
+        OntologyOptions(**given)
 
 
 def test_the_released_texts_come_back_only_when_asked_for() -> None:
@@ -403,5 +414,5 @@ def test_a_sentence_begins_with_a_capital_and_the_rest_of_a_name_stays() -> None
     begins |= {"eBay": "eBay", ".gu": ".gu", "iPhone OS": "iPhone OS"}
     for name, shown in begins.items():
         statements = Statements((Statement("TP", name, ("thing",), "test"),), ("thing", "other"), (), {}, ())
-        prompts = [row["prompt"] for row in memorizing_questions(statements, templates=("manual",))]
+        prompts = [row["prompt"] for row in memorizing_questions(statements, OntologyOptions(templates=("manual",)))]
         assert [prompt.startswith(f"{shown} ") for prompt in prompts] == [True] * 3

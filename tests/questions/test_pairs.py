@@ -10,7 +10,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.suites.chneval.questions.word_pairs import Pair, pairs_from_facts, read_pairs
+from merkhet.suites.chneval.questions.worded_triples import Triple, pairs_from_facts, read_pairs
 
 
 def write(folder, name, text):
@@ -26,9 +26,9 @@ def test_columns_are_found_by_name_and_repeats_are_one(tmp_path):
         ',url,start,rel,end\n0,"IsA,猫,动物",猫,IsA,动物\n1,x,猫,/r/IsA,动物/n\n2,x,热带_鱼/n,AtLocation,海里\n',
     )
     found = read_pairs(path)
-    assert found.pairs == (
-        Pair("猫", "IsA", "动物", "words.csv, line 2"),
-        Pair("热带 鱼", "AtLocation", "海里", "words.csv, line 4"),
+    assert found.triples == (
+        Triple("猫", "IsA", "动物", where="words.csv, line 2"),
+        Triple("热带 鱼", "AtLocation", "海里", where="words.csv, line 4"),
     )
     assert found.rows == 3
     assert not found.remarks
@@ -45,7 +45,7 @@ def test_bad_rows_are_left_out_and_named(tmp_path):
         "/n\tIsA\t鸟",
     ]
     found = read_pairs(write(tmp_path, "words.tsv", "\n".join(rows) + "\n"))
-    assert [pair.start for pair in found.pairs] == ["猫"]
+    assert [pair.subject for pair in found.triples] == ["猫"]
     assert found.rows == 6
     told = " ".join(found.remarks)
     for line in range(3, 8):
@@ -57,7 +57,7 @@ def test_a_line_that_is_not_utf_8_is_a_bad_row(tmp_path):
     path = tmp_path / "words.tsv"
     path.write_bytes("start\trel\tend\n猫\tIsA\t动物\n".encode() + "狗\tIsA\t动物\n".encode("gb18030"))
     found = read_pairs(path)
-    assert len(found.pairs) == 1
+    assert len(found.triples) == 1
     assert "words.tsv, line 3" in found.remarks[0]
     assert "UTF-8" in found.remarks[0]
 
@@ -70,7 +70,7 @@ def test_json_lines_are_read(tmp_path):
         "{",
     ]
     found = read_pairs(write(tmp_path, "words.jsonl", "\n".join(lines)))
-    assert [(pair.start, pair.where) for pair in found.pairs] == [("猫", "words.jsonl, line 1")]
+    assert [(pair.subject, pair.where) for pair in found.triples] == [("猫", "words.jsonl, line 1")]
     assert found.rows == 4
 
 
@@ -99,11 +99,11 @@ def test_facts_of_a_knowledge_base_are_pairs_in_a_language():
         every = knowledge.query("select * from names")
         found = pairs_from_facts(knowledge.facts(), every, "zh")
         english = pairs_from_facts(knowledge.facts(), knowledge.names("en"), "en")
-    assert [(pair.start, pair.relation, pair.end) for pair in found.pairs] == [("猫", "IsA", "动物")]
+    assert [pair.fact for pair in found.triples] == [("猫", "IsA", "动物")]
     assert found.rows == 4
-    assert any("1 facts have an end without a name in 'zh'" in said for said in found.remarks)
-    assert any("two things of one name" in said for said in found.remarks)
-    assert [(pair.start, pair.relation, pair.end) for pair in english.pairs] == [("cat", "Antonym", "dog")]
+    assert any("1 fact left out: an item has no label in 'zh'" in said for said in found.remarks)
+    assert any("both items have the same label" in said for said in found.remarks)
+    assert [pair.fact for pair in english.triples] == [("cat", "Antonym", "dog")]
 
 
 def test_real_pairs_are_those_that_a_plain_count_finds(shared):
@@ -116,6 +116,6 @@ def test_real_pairs_are_those_that_a_plain_count_finds(shared):
             if start and end and start != end:
                 expected.add((start, row["rel"], end))
     found = read_pairs(path)
-    assert {(pair.start, pair.relation, pair.end) for pair in found.pairs} == expected
-    assert len(found.pairs) == len(expected)
+    assert {pair.fact for pair in found.triples} == expected
+    assert len(found.triples) == len(expected)
     assert found.rows == rows

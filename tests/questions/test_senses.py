@@ -119,25 +119,25 @@ def test_bad_rows_are_named_and_the_rest_is_asked():
     assert {one.language for one in gathered.triples} == {"en"}
     expected = {
         "the position is outside the sentence": [5],
-        "the position is no number": [6],
+        "the position is not a number": [6],
         "the word is not at the position": [7],
-        "the word is in the sentence several times, and there is no position": [8],
+        "the word is in the sentence several times; add its position": [8],
         "the word is not in the sentence": [9],
         "a cell is empty": [10, 11],
-        "the sentence holds the text [MASK]": [12],
-        "the same usage is there before": [14],
-        "the same usage has several senses": [16, 17],
+        "the sentence contains the text [MASK]": [12],
+        "the usage is a duplicate": [14],
+        "the usage has several senses": [16, 17],
     }
     for kind, lines in expected.items():
         places = "; ".join(f"a.tsv, line {line}" for line in lines)
         noun = "line" if len(lines) == 1 else "lines"
-        assert f"{len(lines)} {noun}: left out, for {kind} ({places})." in gathered.remarks
+        assert f"{len(lines)} {noun} left out: {kind} ({places})." in gathered.remarks
     assert "1 word has one sense only (花)." in gathered.remarks
     assert len(gathered.remarks) == len(expected) + 1
     assert [tuple(row.values()) for row in gathered.filters] == [
-        ("usages that can be read", "semantic", 15, 4),
+        ("readable usages", "semantic", 15, 4),
         ("words of several senses", "semantic", 4, 3),
-        ("a base once, capped by sense and word", "semantic", 3, 2),
+        ("one question a base, capped by sense and word", "semantic", 3, 2),
     ]
 
 

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from merkhet.core.errors import InputError
 from merkhet.suites.chneval.questions.chinese_words import CHINESE_WORDS
+from merkhet.suites.chneval.questions.question_rows import CLASSES
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
-from merkhet.suites.chneval.questions.word_tagging import CHINESE_TAGS, CLASSES, tagged_sentences
+from merkhet.suites.chneval.questions.word_tagging import CHINESE_TAGS, tagged_sentences
 
 ENGLISH = """\
 # sent_id = 1
@@ -88,7 +89,7 @@ def test_a_word_in_another_use_is_no_function_word(tmp_path):
 
 def test_a_word_is_in_one_class_only():
     counts = Counter(word for words in CHINESE_WORDS.values() for word in words)
-    assert tuple(CHINESE_WORDS) == CLASSES
+    assert list(CHINESE_WORDS) == list(CLASSES)
     assert [word for word, count in counts.items() if count > 1] == []
 
 
@@ -108,7 +109,7 @@ def test_other_tags_may_be_given(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("我看见一只猫。", encoding="utf-8")
     assert _kinds(_found(path, tags={"N": ["n"]})[0]) == [("猫", "N")]
-    with pytest.raises(InputError, match="'n' is given for two classes, 'A' and 'B'"):
+    with pytest.raises(InputError, match="'n' has two classes, 'A' and 'B'"):
         _found(path, tags={"A": ["n"], "B": ["n"]})
     with pytest.raises(InputError, match=r"a\.txt: raw text is tagged in Chinese only; give a \.conllu file for 'en'"):
         _found(path, language="en")
@@ -167,9 +168,9 @@ def test_bad_sentences_of_a_treebank_are_named(tmp_path):
     found = _found(path, remarked)
     assert [one.sentence.where for one in found] == ["a.conllu, line 1", "a.conllu, line 12"]
     assert remarked.remarks() == [
-        "2 lines: left out, for a row of a .conllu file has a number and 10 columns "
+        "2 lines left out: a row of a .conllu file must have a number and 10 columns "
         "(a.conllu, line 3; a.conllu, line 8).",
-        "1 line: left out, for its words do not make up its text (a.conllu, line 6).",
+        "1 line left out: the words do not match the text of the sentence (a.conllu, line 6).",
     ]
 
 
@@ -184,7 +185,7 @@ def test_tagged_text_is_joined_and_split(tmp_path):
     found = _found(path, remarked)
     assert [one.sentence.text for one in found] == ["中央电视台和他说：“好吗？”", "他走了。", "１/２也好。"]
     assert [_kinds(one) for one in found] == [[("和", "C"), ("吗", "U")], [("了", "U")], [("也", "D")]]
-    assert remarked.remarks() == ["1 line: left out, for a word has no tag (a.tagged, line 2: 没有标记)."]
+    assert remarked.remarks() == ["1 line left out: a word has no tag (a.tagged, line 2: 没有标记)."]
     for one in found:
         _check_places(one)
 

@@ -83,18 +83,18 @@ def test_lines_that_cannot_be_asked_are_named_and_counted(tmp_path: Path) -> Non
         "fact.txt": "乙\t色\t绿\t乙的色是绿。",
     }
     cases = (
-        ("syntax/adverb.txt", "我很好。\t4", "the position lies outside its sentence"),
-        ("syntax/adverb.txt", "我很好。\t-1", "the position is not a whole number"),
-        ("syntax/adverb.txt", "我很好。\t一", "the position is not a whole number"),
-        ("syntax/adverb.txt", "我很好。\t3", "no word stands at the position"),
-        ("syntax/adverb.txt", "我很好。", "a sentence and a position should stand there"),
-        ("syntax/adverb.txt", "我[MASK]好。\t0", "the sentence holds [MASK] itself"),
-        ("commonsense.txt", "狗会叫。\t猫", "the target is not in its sentence"),
-        ("commonsense.txt", "狗咬狗。\t狗", "the target stands several times in its sentence"),
-        ("commonsense.txt", "狗会叫。\t", "the target is not in its sentence"),
-        ("commonsense.txt", "狗会叫。", "a sentence and its target should stand there"),
-        ("fact.txt", "甲\t色\t红", "entity, relation, attribute and text should stand there"),
-        ("fact.txt", "甲\t色\t红\t这里什么都没有。", "the target is not in its sentence"),
+        ("syntax/adverb.txt", "我很好。\t4", "the position is outside the sentence"),
+        ("syntax/adverb.txt", "我很好。\t-1", "the position is not an integer"),
+        ("syntax/adverb.txt", "我很好。\t一", "the position is not an integer"),
+        ("syntax/adverb.txt", "我很好。\t3", "there is no word at the position"),
+        ("syntax/adverb.txt", "我很好。", "a line must have sentence and position"),
+        ("syntax/adverb.txt", "我[MASK]好。\t0", "the sentence contains the text [MASK]"),
+        ("commonsense.txt", "狗会叫。\t猫", "the target is not in the sentence"),
+        ("commonsense.txt", "狗咬狗。\t狗", "the target is in the sentence several times"),
+        ("commonsense.txt", "狗会叫。\t", "the target is not in the sentence"),
+        ("commonsense.txt", "狗会叫。", "a line must have sentence and target"),
+        ("fact.txt", "甲\t色\t红", "a line must have entity, relation, attribute and text"),
+        ("fact.txt", "甲\t色\t红\t这里什么都没有。", "the target is not in the sentence"),
     )
     for number, (name, line, said) in enumerate(cases):
         file = tmp_path / str(number) / name
@@ -148,7 +148,7 @@ def test_lines_that_are_there_twice_are_asked_twice_and_stand_together(tmp_path:
     )
     assert made.questions.num_rows == 4
     assert len(set(made.clusters().values())) == 2
-    assert any("'是吗？' is there 3 times" in remark for remark in made.about["remarks"])
+    assert any("'是吗？' occurs 3 times" in remark for remark in made.about["remarks"])
 
 
 def test_a_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
@@ -162,5 +162,5 @@ def test_the_published_files_have_their_oddities(published) -> None:
     remarks = " ".join(published[0].remarks)
     assert "left out" not in remarks
     assert "380 lines repeat others" in remarks
-    assert "5 blocks have the base as its own answer" in remarks
+    assert "5 blocks have the base as its answer" in remarks
     assert "traditional and simplified characters are mixed" in remarks

@@ -66,10 +66,10 @@ def test_broken_lists_and_patterns_are_named(tmp_path: Path) -> None:
         read_published_statements(written(tmp_path / "a", domain_jsonl=domain))
     with pytest.raises(InputError, match=r"class\.json, row 2: there is no text"):
         read_published_statements(written(tmp_path / "b", type_jsonl=TYPES, class_json=[CLASSES[0], {"id": 3}]))
-    with pytest.raises(InputError, match=r"holds none of type\.jsonl"):
+    with pytest.raises(InputError, match=r"has none of type\.jsonl"):
         read_published_statements(tmp_path)
     (tmp_path / "type.jsonl").write_text("\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"type\.jsonl holds no rows"):
+    with pytest.raises(InputError, match=r"type\.jsonl has no rows"):
         read_published_statements(tmp_path)
 
 

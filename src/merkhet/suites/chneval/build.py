@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,19 +19,24 @@ from merkhet.suites.chneval.questions.question_rows import (
     ENCYCLOPEDIA,
     SEMANTIC,
     SYNTACTIC,
-    TASKS,
     DraftQuestions,
 )
 from merkhet.suites.chneval.questions.sentences import embedded_file
-from merkhet.suites.chneval.questions.word_pairs import pairs_from_facts, read_pairs
 from merkhet.suites.chneval.questions.word_senses import word_sense_triples
-from merkhet.suites.chneval.questions.worded_triples import read_texts, read_triples, triples_from_facts
+from merkhet.suites.chneval.questions.worded_triples import (
+    Triples,
+    pairs_from_facts,
+    read_pairs,
+    read_texts,
+    read_triples,
+    triples_from_facts,
+)
 
 
 def draft_questions(study: Study, home: Path) -> DraftQuestions:
     """Draft the questions of the study's tasks from its files and knowledge, or from the embedded files if it has none.
 
-    A task that nothing was given for has no questions.
+    A task without material has no questions.
     """
     return _Drafting(study, home).draft()
 
@@ -48,22 +53,19 @@ class _Drafting:
 
     def draft(self) -> DraftQuestions:
         """Collect the questions of all tasks."""
-        makers = {
-            SYNTACTIC: self._function_words,
-            SEMANTIC: self._senses,
-            COMMONSENSE: self._pairs,
-            ENCYCLOPEDIA: self._triples,
-        }
         if self.embedded and self.language != "zh":
             raise InputError(
-                f"the embedded material is Chinese; for {self.language!r} give files of your own, such as "
+                f"the embedded material is Chinese; for {self.language!r} name files, such as "
                 "--set options.text=FILE.conllu"
             )
-        tasks = self.study.tasks or TASKS
         draft = DraftQuestions()
-        for task in (task for task in TASKS if task in tasks):
-            task_draft = makers[task]()
-            if task_draft is not None:
+        for task, draft_task in (
+            (SYNTACTIC, self._function_words),
+            (SEMANTIC, self._senses),
+            (COMMONSENSE, self._pairs),
+            (ENCYCLOPEDIA, self._triples),
+        ):
+            if (not self.study.tasks or task in self.study.tasks) and (task_draft := draft_task()):
                 draft.clozes += task_draft.clozes
                 draft.triples += task_draft.triples
                 draft.filters += task_draft.filters
@@ -99,14 +101,11 @@ class _Drafting:
         )
 
     def _pairs(self) -> DraftQuestions | None:
-        path = self._path(self.options.pairs, "pairs.tsv")
         templates = self.options.templates
         wordings = read_wordings(self.home / templates if templates else None, self.language)
-        if path:
-            pairs = read_pairs(path)
-        elif self.study.knowledge:
-            pairs = pairs_from_facts(*self._tables(), self.language)
-        else:
+        path = self._path(self.options.pairs, "pairs.tsv")
+        pairs = read_pairs(path) if path else self._from_knowledge(pairs_from_facts)
+        if pairs is None:
             return None
         return commonsense_clozes(
             pairs,
@@ -120,12 +119,11 @@ class _Drafting:
         )
 
     def _triples(self) -> DraftQuestions | None:
-        path, texts = self._path(self.options.triples, "triples.tsv"), self._paths(self.options.texts, None)
-        if path:
-            triples = read_triples(path)
-        elif self.study.knowledge and texts:
-            triples = triples_from_facts(*self._tables(), self.language)
-        else:
+        path, texts = self._path(self.options.triples, "triples.tsv"), self._paths(self.options.texts)
+        if not path and not texts:
+            return None
+        triples = read_triples(path) if path else self._from_knowledge(triples_from_facts)
+        if triples is None:
             return None
         return encyclopedia_clozes(
             triples,
@@ -137,17 +135,18 @@ class _Drafting:
             per_relation=self.options.per_relation or 100,
         )
 
-    def _tables(self) -> tuple[pa.Table, pa.Table]:
-        """Return the facts of the study's knowledge, and the names in its language."""
+    def _from_knowledge(self, make_triples: Callable[[pa.Table, pa.Table, str], Triples]) -> Triples | None:
+        """Make triples of the study's knowledge with the names in its language."""
+        if not self.study.knowledge:
+            return None
         with KnowledgeBase.load(self.study.knowledge, self.home) as knowledge:
-            return knowledge.facts(), knowledge.names(self.language)
+            return make_triples(knowledge.facts(), knowledge.names(self.language), self.language)
 
-    def _paths(self, paths: Sequence[Path], embedded: str | None) -> list[Path]:
+    def _paths(self, paths: Sequence[Path], embedded: str | None = None) -> list[Path]:
         """Return the files of an option, or the embedded one if the study names no material at all."""
         if self.embedded and embedded:
             return [embedded_file(embedded)]
         return [self.home / path for path in paths]
 
     def _path(self, path: Path | None, embedded: str) -> Path | None:
-        paths = self._paths((path,) if path else (), embedded)
-        return paths[0] if paths else None
+        return next(iter(self._paths([path] if path else [], embedded)), None)

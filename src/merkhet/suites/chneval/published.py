@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError
+from merkhet.core.text import counted, join_names
 from merkhet.suites.chneval.questions.question_rows import (
     COMMONSENSE,
     ENCYCLOPEDIA,
@@ -20,7 +19,8 @@ from merkhet.suites.chneval.questions.question_rows import (
     SenseTriple,
     Usage,
 )
-from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter, find_anomalies
+from merkhet.suites.chneval.questions.sentences import read_blocks
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 CLASSES = {
     "conjunction.txt": "C",
@@ -31,25 +31,7 @@ CLASSES = {
 }
 SENSES, PAIRS, FACTS = "semantic.txt", "commonsense.txt", "fact.txt"
 FILES = (*(f"syntax/{name}" for name in CLASSES), SENSES, PAIRS, FACTS, *CLASSES)
-"""Files of a published folder; those of syntax are in a folder of their own, or beside the others."""
-
-
-@dataclass
-class _Contents:
-    """Contents of the files read so far."""
-
-    paper: bool
-    """Whether to leave out what the released code leaves out."""
-    draft: DraftQuestions = field(default_factory=DraftQuestions)
-    skipped: RemarkCounter = field(default_factory=RemarkCounter)
-    """Lines that cannot be questions."""
-    anomalies: RemarkCounter = field(default_factory=RemarkCounter)
-    """Anomalies of sentences that are asked all the same."""
-
-    def add_anomalies(self, sentence: str, where: str) -> None:
-        """Note the anomalies of a sentence that is asked."""
-        for kind, characters in find_anomalies(sentence).items():
-            self.anomalies.add(kind, f"{where}: {characters}")
+"""Files of a published folder; those of syntax are in the folder syntax, or beside the others."""
 
 
 class _SkippedLineError(Exception):
@@ -74,38 +56,33 @@ def read_published(path: Path, *, paper: bool = False) -> DraftQuestions:
     Raises:
         InputError: If a file is not UTF-8.
     """
-    contents = _Contents(paper)
+    draft, skipped, anomalies = DraftQuestions(), RemarkCounter(), RemarkCounter()
+    parsers: dict[str, Callable[[list[str], str, bool], Cloze]] = {PAIRS: _pair, FACTS: _fact}
     files = [path] if path.is_file() else [path / name for name in FILES if (path / name).is_file()]
     for file in files:
-        if file.name == SENSES:
-            _read_senses(file, contents)
-        else:
-            _read_clozes(file, contents)
-    draft = contents.draft
-    draft.remarks = [
-        *_skipped_remarks(len(contents.skipped)),
-        *contents.skipped.remarks(),
-        *_repeated_remarks(draft),
-        *_identical_remarks(draft),
-        *contents.anomalies.remarks(),
-    ]
+        blocks = read_blocks(file)
+        for block in blocks if file.name == SENSES else ([line] for lines in blocks for line in lines):
+            where = f"{file.name}, line {block[0][0]}"
+            try:
+                if file.name == SENSES:
+                    triple = _triple(block, file.name)
+                    usages = [triple.base, triple.answer, triple.distractor]
+                    draft.triples.append(triple)
+                else:
+                    cloze = parsers.get(file.name, _function_word)(block[0][1].split("\t"), where, paper)
+                    usages = [cloze.usage]
+                    draft.clozes.append(cloze)
+            except _SkippedLineError as error:
+                skipped.skip(str(error), f"{where}: {error.detail}")
+            else:
+                for usage in usages:
+                    anomalies.add_anomalies(usage.sentence, usage.where)
+    if skipped:
+        total = counted(len(skipped), "line that cannot be asked is", "lines that cannot be asked are")
+        draft.remarks.append(f"{total} left out.")
+    draft.remarks += skipped.remarks()
+    draft.remarks += [*_repeated_remarks(draft), *_identical_remarks(draft), *anomalies.remarks()]
     return draft
-
-
-def _read_clozes(file: Path, contents: _Contents) -> None:
-    parsers: dict[str, Callable[[list[str], str, bool], Cloze]] = {PAIRS: _pair, FACTS: _fact}
-    parse_cloze = parsers.get(file.name, _function_word)
-    for number, line in _lines(file):
-        where = f"{file.name}, line {number}"
-        if not line.strip():
-            continue
-        try:
-            cloze = parse_cloze(line.split("\t"), where, contents.paper)
-        except _SkippedLineError as error:
-            contents.skipped.add(str(error), f"{where}: {error.detail}")
-            continue
-        contents.add_anomalies(cloze.usage.sentence, where)
-        contents.draft.clozes.append(cloze)
 
 
 def _function_word(cells: list[str], where: str, _paper: bool) -> Cloze:
@@ -114,19 +91,12 @@ def _function_word(cells: list[str], where: str, _paper: bool) -> Cloze:
 
 
 def _pair(cells: list[str], where: str, _paper: bool) -> Cloze:
-    if len(cells) != 2:
-        raise _SkippedLineError(
-            "a sentence and its target should stand there, with a tab between", f"{len(cells)} cells"
-        )
-    return Cloze(_only_usage(cells[0], cells[1], where), COMMONSENSE)
+    sentence, target = _check_cells(cells, "sentence", "target")
+    return Cloze(_only_usage(sentence, target, where), COMMONSENSE)
 
 
 def _fact(cells: list[str], where: str, paper: bool) -> Cloze:
-    if len(cells) != 4:
-        raise _SkippedLineError(
-            "entity, relation, attribute and text should stand there, with tabs between", f"{len(cells)} cells"
-        )
-    entity, relation, attribute, text = cells
+    entity, relation, attribute, text = _check_cells(cells, "entity", "relation", "attribute", "text")
     items = (attribute, relation, entity)
     target = next((item for item in items if len(item) == 1), None)
     if target is None and not paper:
@@ -136,23 +106,25 @@ def _fact(cells: list[str], where: str, paper: bool) -> Cloze:
     return Cloze(_only_usage(text, target, where), ENCYCLOPEDIA, fact=(entity, relation, attribute))
 
 
+def _check_cells(cells: list[str], *names: str) -> list[str]:
+    if len(cells) != len(names):
+        raise _SkippedLineError(f"a line must have {join_names(names)}, with tabs between", counted(len(cells), "cell"))
+    return cells
+
+
 def _at_position(cells: list[str], where: str) -> Usage:
-    if len(cells) != 2:
-        raise _SkippedLineError(
-            "a sentence and a position should stand there, with a tab between", f"{len(cells)} cells"
-        )
-    sentence, cell = cells
+    sentence, cell = _check_cells(cells, "sentence", "position")
     _refuse_slot(sentence)
     if not cell.strip().isdecimal():
-        raise _SkippedLineError("the position is not a whole number", repr(cell))
+        raise _SkippedLineError("the position is not an integer", repr(cell))
     # Python refuses to parse numbers of thousands of digits. No sentence has a position of twenty.
     position = int(cell) if len(cell.strip()) < 20 else sys.maxsize
     if position >= len(sentence):
         start = cell.strip()[:20]
-        raise _SkippedLineError("the position lies outside its sentence", f"{start} of {len(sentence)} characters")
+        raise _SkippedLineError("the position is outside the sentence", f"{start} of {len(sentence)} characters")
     word = sentence[position]
     if unicodedata.category(word)[0] not in "LMN" and not _is_astral(word):
-        raise _SkippedLineError("no word stands at the position", f"{word!r} at {position}")
+        raise _SkippedLineError("there is no word at the position", f"{word!r} at {position}")
     return Usage(sentence, position, word, where)
 
 
@@ -160,65 +132,32 @@ def _only_usage(sentence: str, target: str, where: str) -> Usage:
     _refuse_slot(sentence)
     count = sentence.count(target) if target.strip() else 0
     if count != 1:
-        kind = "the target is not in its sentence" if not count else "the target stands several times in its sentence"
+        kind = "the target is not in the sentence" if not count else "the target is in the sentence several times"
         raise _SkippedLineError(kind, f"{target!r} in {sentence[:24]}")
     return Usage(sentence, sentence.index(target), target, where)
 
 
 def _refuse_slot(sentence: str) -> None:
     if SLOT in sentence:
-        raise _SkippedLineError(f"the sentence holds {SLOT} itself", sentence[:24])
-
-
-def _read_senses(file: Path, contents: _Contents) -> None:
-    for block in _blocks(file):
-        where = f"{file.name}, line {block[0][0]}"
-        try:
-            triple = _triple(block, file.name)
-        except _SkippedLineError as error:
-            contents.skipped.add(str(error), f"{where}: {error.detail}")
-            continue
-        for usage in (triple.base, triple.answer, triple.distractor):
-            contents.add_anomalies(usage.sentence, usage.where)
-        contents.draft.triples.append(triple)
-
-
-def _blocks(file: Path) -> Iterator[list[tuple[int, str]]]:
-    """Yield blocks of consecutive non-empty lines, with line numbers."""
-    block: list[tuple[int, str]] = []
-    for number, line in _lines(file):
-        if line.strip():
-            block.append((number, line))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+        raise _SkippedLineError(f"the sentence contains the text {SLOT}", sentence[:24])
 
 
 def _triple(block: list[tuple[int, str]], name: str) -> SenseTriple:
     if len(block) != 3:
         raise _SkippedLineError(
-            "a block should have three lines (base, answer, distractor) and no empty line within it",
-            f"{len(block)} {'line' if len(block) == 1 else 'lines'}",
+            "a block must have three lines (base, answer, distractor) without an empty line",
+            counted(len(block), "line"),
         )
     usages = [_at_position(line.split("\t"), f"{name}, line {number}") for number, line in block]
     words = [usage.word for usage in usages]
     if len(set(words)) > 1:
         has_astral = any(_is_astral(character) for usage in usages for character in usage.sentence[: usage.start])
         hint = ": are positions counted in UTF-16 units?" if has_astral else ""
-        raise _SkippedLineError(
-            "the three words of a block differ, so that a target is not at its position", "".join(words) + hint
-        )
+        raise _SkippedLineError("the three words of a block differ", "".join(words) + hint)
     if usages[1].prompt == usages[2].prompt:
-        raise _SkippedLineError("answer and distractor of a block are the same", usages[1].sentence[:24])
+        raise _SkippedLineError("answer and distractor of a block are equal", usages[1].sentence[:24])
     base, answer, distractor = usages
     return SenseTriple(base, answer, distractor)
-
-
-def _skipped_remarks(count: int) -> list[str]:
-    lines = "1 line that cannot be asked is" if count == 1 else f"{count:,} lines that cannot be asked are"
-    return [f"{lines} left out."] if count else []
 
 
 def _repeated_remarks(draft: DraftQuestions) -> list[str]:
@@ -228,10 +167,10 @@ def _repeated_remarks(draft: DraftQuestions) -> list[str]:
     if not repeats:
         return []
     (*_, prompt, word), times = counts.most_common(1)[0]
+    lines = counted(repeats, "line repeats another one", "lines repeat others")
     return [
-        f"{repeats:,} {'line repeats another one' if repeats == 1 else 'lines repeat others'} "
-        f"({prompt.replace(SLOT, word)!r} is there {times} times): all are asked as published, and stand and fall "
-        "together in the intervals."
+        f"{lines} ({prompt.replace(SLOT, word)!r} occurs {times} times): all are asked as published; duplicates "
+        "form one cluster in the intervals."
     ]
 
 
@@ -240,20 +179,9 @@ def _identical_remarks(draft: DraftQuestions) -> list[str]:
     same = [triple.base.where for triple in draft.triples if triple.base.prompt == triple.answer.prompt]
     if not same:
         return []
-    blocks = "1 block has" if len(same) == 1 else f"{len(same):,} blocks have"
-    return [f"{blocks} the base as its own answer, which every model finds ({same[0]}): asked as published."]
+    blocks = counted(len(same), "block has", "blocks have")
+    return [f"{blocks} the base as its answer, which every model ranks first ({same[0]}): asked as published."]
 
 
 def _is_astral(character: str) -> bool:
     return ord(character) > 0xFFFF
-
-
-def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a file; separators other than line ends are part of a sentence."""
-    try:
-        content = file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = file.read_bytes()[: error.start].count(b"\n") + 1
-        raise InputError(f"{file}, line {number}: the text is not UTF-8; fetch the file anew") from error
-    for number, line in enumerate(content.split("\n"), 1):
-        yield number, line.removesuffix("\r")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from merkhet.engine.ask_planning import make_ask_step, make_learn_step, select_probes
 from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Step
@@ -11,7 +11,6 @@ from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.run_files import PREMISE_LABELS, QUESTION_TABLES
 from merkhet.engine.study import ProbeChoice
 from merkhet.engine.suite import AskingSteps
-from merkhet.models.model_lookup import ResolvedModel
 from merkhet.models.placeholders import PseudowordSettings
 from merkhet.suites.ontoprobe.options import (
     CHOICE,
@@ -19,6 +18,7 @@ from merkhet.suites.ontoprobe.options import (
     PREDISPOSITION,
     RULES,
     SOFT_TEMPLATE_TASKS,
+    Loss,
     OntoprobeOptions,
 )
 from merkhet.suites.ontoprobe.premise_labels import PremiseParams, label_premises
@@ -32,7 +32,7 @@ def asking_steps(resolved: ResolvedStudy) -> AskingSteps:
     steps: list[AnyStep] = []
     for number in range(len(resolved.models)):
         steps += _ModelSteps(resolved, number).steps()
-    asks_rules = any(task in RULES or task.partition("-")[0] in RULES for task in _tasks(resolved))
+    asks_rules = any(task.removesuffix("-choice") in RULES for task in _tasks(resolved))
     return AskingSteps(tuple(steps), _label_step(resolved) if asks_rules else None)
 
 
@@ -44,14 +44,17 @@ class _ModelSteps:
         self.number = number
         self.model = resolved.models[number]
         self.options = OntoprobeOptions.of(resolved.study)
-        self.pseudowords = _pseudowords(resolved.study.seed, self.options)
+        centre = "unknown" if self.options.compat == "paper" else "mask"
+        pseudowords = PseudowordSettings(self.options.pairs, self.options.alpha, resolved.study.seed, centre)
+        self.rule_settings: dict[str, Any] = {"methods": 1, "pseudowords": pseudowords}
         self.probes = select_probes(self.model, resolved.study.probes)
         asked = set(_tasks(resolved))
         # The memorizing questions of first premises decide whether the model knows them.
         asked |= {RULES[task] for task in asked if task in RULES}
         self.memorizing = [task for task in MEMORIZING if task in asked]
         self.rules = [rule for rule in RULES if rule in asked]
-        chosen = asked | {f"{RULES[task[:-7]]}-choice" for task in asked if task[:-7] in RULES}
+        bases = (task.removesuffix("-choice") for task in asked if task.endswith("-choice"))
+        chosen = asked | {f"{RULES[base]}-choice" for base in bases if base in RULES}
         self.choice = [task for task in CHOICE if task in chosen]
 
     def steps(self) -> list[AnyStep]:
@@ -63,9 +66,9 @@ class _ModelSteps:
                 steps.append(self._ask(choice, "memorizing", tasks=self.memorizing, kinds=kinds))
             if self.rules:
                 tasks = [*self.rules, PREDISPOSITION]
-                steps.append(self._ask(choice, "reasoning", tasks=tasks, methods=1, pseudowords=self.pseudowords))
+                steps.append(self._ask(choice, "reasoning", tasks=tasks, **self.rule_settings))
             if self.choice:
-                steps.append(self._ask(choice, "choice", tasks=self.choice, methods=1, pseudowords=self.pseudowords))
+                steps.append(self._ask(choice, "choice", tasks=self.choice, **self.rule_settings))
         learns = self.resolved.study.learning is not None and self.model.kind in ("masked", "causal")
         ranked = next((choice for choice in self.probes if choice.probe == "rank"), None)
         if not learns or ranked is None:
@@ -98,27 +101,18 @@ class _ModelSteps:
     ) -> list[AnyStep]:
         """Ask rules with soft templates, soft conjunctions, or both; the last start from the prompts of memorizing."""
         steps: list[AnyStep] = []
-        rule_settings: dict[str, Any] = {"methods": 1, "pseudowords": self.pseudowords}
         if any(kind.startswith(SOFT) for kind in combined):
-            asked = [*self.rules, PREDISPOSITION]
+            tasks = [*self.rules, PREDISPOSITION]
             kinds = [*(kind for kind in combined if kind == "soft-manual"), "soft"]
-            steps.append(
-                self._ask_soft(choice, loss, "soft-manual", tasks=asked, kinds=kinds, soft=weights, **rule_settings)
-            )
-        for kind in combined:
-            if kind == "soft-manual":
-                continue
+            asked = {"tasks": tasks, "kinds": kinds, "soft": weights, **self.rule_settings}
+            steps.append(self._ask_soft(choice, loss, "soft-manual", **asked))
+        for kind in (kind for kind in combined if kind != "soft-manual"):
             start = weights if kind == "soft-soft" else []
+            settings = {"pseudowords": self.options.pairs, "alpha": self.options.alpha}
             for rule in self.rules:
-                settings = {"pseudowords": self.options.pairs, "alpha": self.options.alpha}
                 learn = self._learn(rule, loss, kinds=[kind], start=start, settings=settings)
-                soft = [learn.outputs[0]]
-                steps.append(learn)
-                steps.append(
-                    self._ask_soft(
-                        choice, loss, f"{rule} {kind}", tasks=[rule], kinds=[kind], soft=soft, **rule_settings
-                    )
-                )
+                asked = {"tasks": [rule], "kinds": [kind], "soft": [learn.outputs[0]], **self.rule_settings}
+                steps += [learn, self._ask_soft(choice, loss, f"{rule} {kind}", **asked)]
         return steps
 
     def _ask(self, choice: ProbeChoice, about: str, **settings: Any) -> AnyStep:
@@ -145,29 +139,16 @@ def _label_step(resolved: ResolvedStudy) -> Step[PremiseParams, Nothing]:
     """Make the step that labels how premises were given to each model."""
     families: dict[str, tuple[str, ...]] = {}
     methods: dict[str, str] = {}
-    for model in resolved.models:
-        method = _first_method(resolved, model)
-        methods |= dict.fromkeys(_names(model), method) if method else {}
-        families |= {name: (name, model.name) for name in _names(model)[1:]}
-    params = PremiseParams(families, methods)
-    inputs = (*QUESTION_TABLES, "answers.parquet")
-    return Step("label premises", "score", label_premises, params, NOTHING, inputs, (PREMISE_LABELS,))
-
-
-def _names(model: ResolvedModel) -> list[str]:
-    return [model.name, soft_name(model.name, "bce"), soft_name(model.name, "nll")]
-
-
-def _first_method(resolved: ResolvedStudy, model: ResolvedModel) -> str | None:
     ranked = next((choice for choice in resolved.study.probes if choice.probe == "rank"), None)
-    methods = (ranked.methods.get(model.name) or ranked.methods.get(model.kind) or []) if ranked else []
-    return methods[0] if methods else None
+    for model in resolved.models:
+        soft_names = [soft_name(model.name, loss) for loss in get_args(Loss)]
+        model_methods = (ranked.methods.get(model.name) or ranked.methods.get(model.kind)) if ranked else None
+        methods |= dict.fromkeys([model.name, *soft_names], model_methods[0]) if model_methods else {}
+        families |= {name: (name, model.name) for name in soft_names}
+    inputs = (*QUESTION_TABLES, "answers.parquet")
+    params = PremiseParams(families, methods)
+    return Step("label premises", "score", label_premises, params, NOTHING, inputs, (PREMISE_LABELS,))
 
 
 def _tasks(resolved: ResolvedStudy) -> Sequence[str]:
     return resolved.study.tasks or resolved.suite.tasks
-
-
-def _pseudowords(seed: int, options: OntoprobeOptions) -> PseudowordSettings:
-    centre = "unknown" if options.compat == "paper" else "mask"
-    return PseudowordSettings(options.pairs, options.alpha, seed, centre)

@@ -1,9 +1,9 @@
 """Labels of premises: shown in the text (EX), known to the model (IM), or neither (NO).
 
-A premise that is not shown counts as known if it is in the better half of its rule's premises. They are ordered by the
-model's reciprocal rank in the questions that ask for the premise alone; ties go to the smaller question ids. The middle
-one of an odd number is in the better half. In multiple choice, a premise is known if the model chose the right answer.
-A premise that could not be asked is not known.
+A premise that is not shown counts as known if it is in the better half of its rule's premises, ordered by the model's
+reciprocal rank in the questions that ask for the premise alone. Ties go to the smaller question ids. The middle premise
+of an odd number is in the better half. In multiple choice, a premise is known if the model chose the right answer. A
+premise that could not be asked is not known.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,8 +23,6 @@ from merkhet.metrics.text_overlap import exact_match
 from merkhet.questions.question_files import read_questions
 
 SHOWN, KNOWN, UNKNOWN, OTHER = "EX", "IM", "NO", "OT"
-_SHOWS_FIRST = {"both", "first"}
-_SHOWS_SECOND = {"both", "second"}
 
 Ranks = Mapping[str, float]
 """Mean reciprocal rank of the best gold answer over repeats, by question."""
@@ -45,20 +44,19 @@ def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
     question_set = read_questions(context.folder)
     premises = question_set.premises.to_pylist()
     questions = question_set.questions
-    tasks = dict(zip(*(questions[name].to_pylist() for name in ("question_id", "task")), strict=True))
-    templates = dict(zip(*(questions[name].to_pylist() for name in ("question_id", "template")), strict=True))
+    columns = questions.select(["question_id", "task", "template", "answers"]).to_pylist()
+    groups_by_id = {row["question_id"]: (row["task"], row["template"]) for row in columns}
     answers = read_table(ANSWERS, context.folder / "answers.parquet")
-    golds = {row["question_id"]: row["answers"] for row in questions.to_pylist()}
-    ranks = reciprocal_ranks(answers, params.methods, golds)
+    ranks = reciprocal_ranks(answers, params.methods, {row["question_id"]: row["answers"] for row in columns})
     rows = []
     for model, ids in _answered_questions(answers).items():
         family_ranks: dict[str, float] = {}
         for name in reversed(params.families.get(model, (model,))):
             family_ranks.update(ranks.get(name, {}))
-        groups: dict[tuple[str, str | None], list[dict[str, object]]] = defaultdict(list)
+        groups: dict[tuple[str, str | None], list[Mapping[str, Any]]] = defaultdict(list)
         for row in premises:
             if row["question_id"] in ids:
-                groups[tasks[row["question_id"]], templates[row["question_id"]]].append(row)
+                groups[groups_by_id[row["question_id"]]].append(row)
         for members in groups.values():
             rows += [
                 {"question_id": name, "model": model, "premises": setting}
@@ -67,25 +65,25 @@ def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
     write_table(SETTINGS, make_table(SETTINGS, rows), context.folder / context.step.outputs[0])
 
 
-def premise_labels(premises: Sequence[Mapping[str, object]], ranks: Ranks) -> dict[str, str]:
+def premise_labels(premises: Sequence[Mapping[str, Any]], ranks: Ranks) -> dict[str, str]:
     """Label the premises of one rule's questions, such as ``EX/IM`` for the first and the second, by question."""
-    known = {}
-    for column in ("first", "second"):
-        for memory in {str(row["memory"]) for row in premises}:
-            premise_questions = {_ids(row[column]) for row in premises if row["memory"] == memory}
-            known[column, memory] = _memorized(premise_questions, ranks, memory)
-    labels = {}
-    for row in premises:
-        memory, shown = str(row["memory"]), row["shown"]
-        first_memory = UNKNOWN if _ids(row["first"]) not in known["first", memory] else KNOWN
-        second_memory = UNKNOWN if _ids(row["second"]) not in known["second", memory] else KNOWN
-        if shown == "other":
-            labels[str(row["question_id"])] = f"{OTHER}/{SHOWN}"
-        else:
-            first_label = SHOWN if shown in _SHOWS_FIRST else first_memory
-            second_label = SHOWN if shown in _SHOWS_SECOND else second_memory
-            labels[str(row["question_id"])] = f"{first_label}/{second_label}"
-    return labels
+    known = {
+        (side, memory): _memorized({_ids(row[side]) for row in premises if row["memory"] == memory}, ranks, memory)
+        for side in ("first", "second")
+        for memory in {row["memory"] for row in premises}
+    }
+
+    def label(row: Mapping[str, Any], side: str) -> str:
+        if row["shown"] in ("both", side):
+            return SHOWN
+        return KNOWN if _ids(row[side]) in known[side, row["memory"]] else UNKNOWN
+
+    return {
+        row["question_id"]: f"{OTHER}/{SHOWN}"
+        if row["shown"] == "other"
+        else f"{label(row, 'first')}/{label(row, 'second')}"
+        for row in premises
+    }
 
 
 def reciprocal_ranks(
@@ -123,13 +121,11 @@ def _memorized(premise_questions: set[tuple[str, ...]], ranks: Ranks, memory: st
 
 
 def _answered_questions(answers: pa.Table) -> dict[str, set[str]]:
-    pairs = answers.group_by(["model", "question_id"]).aggregate([])
     questions: dict[str, set[str]] = defaultdict(set)
-    for model, question in zip(pairs["model"].to_pylist(), pairs["question_id"].to_pylist(), strict=True):
-        questions[model].add(question)
+    for row in answers.group_by(["model", "question_id"]).aggregate([]).to_pylist():
+        questions[row["model"]].add(row["question_id"])
     return questions
 
 
-def _ids(value: object) -> tuple[str, ...]:
-    assert isinstance(value, list | tuple)
-    return tuple(sorted(value))
+def _ids(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted(names))

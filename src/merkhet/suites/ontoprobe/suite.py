@@ -32,12 +32,13 @@ from merkhet.suites.ontoprobe.options import (
     OntoprobeOptions,
 )
 from merkhet.suites.ontoprobe.plan import asking_steps
-from merkhet.suites.ontoprobe.published import FILES, read_published_statements
-from merkhet.suites.ontoprobe.published import MEMORIZING as PUBLISHED_TASKS
-from merkhet.suites.ontoprobe.questions import OntologyOptions, make_ontology_questions
+from merkhet.suites.ontoprobe.published import FILES, TASK_FILES, read_published_statements
+from merkhet.suites.ontoprobe.questions import make_ontology_questions
+from merkhet.suites.ontoprobe.questions.ontology_prompts import OntologyOptions
 from merkhet.suites.ontoprobe.questions.ontology_statements import Statements, gather_statements
 from merkhet.suites.ontoprobe.questions.property_patterns import read_patterns
 
+TASKS = (*MEMORIZING, *RULES, *CHOICE)
 TASK_NAMES = {
     "TP": "types of instances",
     "SCO": "superclasses",
@@ -67,21 +68,9 @@ def build(study: Study, home: Path) -> QuestionSet:
     return question_set
 
 
-def _read_published(path: Path, study: Study, home: Path) -> QuestionSet:
-    folder = path if path.is_dir() else path.parent
-    if folder.name == "memorizing" and (folder.parent / "ontology").is_dir():
-        folder = folder.parent
-    statements = read_published_statements(folder, _patterns(OntoprobeOptions.of(study), home))
-    if path.is_file():
-        task = next((task for task, name in PUBLISHED_TASKS.items() if name == path.name), None)
-        of_task = tuple(statement for statement in statements.statements if statement.task == task)
-        statements = replace(statements, statements=of_task)
-    return _questions(study, statements, "OntoProbe")
-
-
 def _questions(study: Study, statements: Statements, source: str) -> QuestionSet:
     options = OntoprobeOptions.of(study)
-    asked = set(study.tasks or (*MEMORIZING, *RULES, *CHOICE))
+    asked = set(study.tasks or TASKS)
     needed = {task.removesuffix("-choice") for task in asked}
     if study.learning is not None and any("soft" in kind for kind in options.reasoning):
         needed |= {task for rule in RULES if rule in needed for task in SOFT_TEMPLATE_TASKS[rule]}
@@ -123,8 +112,15 @@ class OntoProbe(Suite):
     trains_itself = True
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Read OntoProbe's published files."""
-        return _read_published(place, study, home)
+        """Read OntoProbe's published files: a folder, or the file of one task."""
+        folder = place if place.is_dir() else place.parent
+        if folder.name == "memorizing" and (folder.parent / "ontology").is_dir():
+            folder = folder.parent
+        published = read_published_statements(folder, _patterns(OntoprobeOptions.of(study), home))
+        if place.is_file():
+            of_file = (statement for statement in published.statements if TASK_FILES[statement.task] == place.name)
+            published = replace(published, statements=tuple(of_file))
+        return _questions(study, published, "OntoProbe")
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
         """Return the names of tasks, for people."""
@@ -143,12 +139,11 @@ SUITE = OntoProbe(
     name="ontoprobe",
     title="OntoProbe: do models know and understand an ontology?",
     about=(
-        "Whether a model knows the types of instances, the superclasses of classes, and the superproperties, domains "
-        "and ranges of properties; and whether it sees what follows from them by six RDFS rules, of things it has never"
-        " heard of."
+        "Knowledge of the types of instances, the superclasses of classes, and the superproperties, domains and ranges "
+        "of properties; and reasoning with them by six RDFS rules, about made-up words."
     ),
     build=build,
-    tasks=(*MEMORIZING, *RULES, *CHOICE),
+    tasks=TASKS,
     headline=tuple((task, "mrr") for task in MEMORIZING),
     named_headline=tuple((f"{task}-choice", "accuracy") for task in MEMORIZING),
     main_methods=("multiple-mean",),
@@ -167,14 +162,15 @@ SUITE = OntoProbe(
     splits_keep_pairs=False,
     analyses=(memorizing, premises, prompting),
     methods=(
-        "Statements of an ontology were asked as cloze sentences over closed lists: all classes, or all "
-        "properties. Soft templates are three learned input embeddings; the model itself stays as it is, and what "
-        "they learn from is not asked. In reasoning, pseudowords stand for what the hypothesis is about: input "
-        "embeddings at half the distance of the nearest word from the mask's, ten pairs of them unless the study "
-        "says otherwise, averaged. A premise stands in the text (EX), is known to this very model (IM: the "
-        "better half by its own reciprocal rank; the middle one of an odd number counts as known), or neither "
-        "(NO). As a control a first premise about something else is given (OT): whoever ranks its answer as high "
-        "merely repeats what was read. The baseline train-frequency has the mean of 20 orders of what it guesses."
+        "Statements of an ontology are asked as cloze sentences over closed lists of candidates: all classes, or all "
+        "properties. Soft templates are three learned input embeddings; the model's weights are frozen, and training "
+        "questions are not asked. In reasoning, pseudowords stand for the subjects of the hypothesis: input embeddings "
+        "at half the distance of the nearest word from the mask's embedding. Scores are averaged over ten pairs of "
+        "pseudowords, unless the study sets another number. A premise is in the text (EX), known to the model (IM: the "
+        "better half by the model's reciprocal rank; the middle premise of an odd number counts as known), or neither "
+        "(NO). As a control, the first premise is about something else (OT): a model that ranks the answer of that "
+        "premise as high repeats what it has read. The baseline train-frequency averages over 20 random orders of the "
+        "candidates that are no training answers."
     ),
     citations=(
         """@inproceedings{wu2023ontological,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 from merkhet.core.ids import derived_seed
 from merkhet.questions.quality import MAX_ANSWER_TOKENS
 from merkhet.suites.chneval.questions.question_rows import Cloze
-from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter, find_anomalies
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 _HAN = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+|[^\w\s]")
@@ -21,7 +22,7 @@ _FIRST_UNSPACED = 0x0E00  # Most scripts from Thai on put no blanks between word
 def word_positions(text: str, word: str, ignore_case: bool = False) -> list[int]:
     """Return all positions of a word in a text, overlapping ones too, but none within a longer word of letters.
 
-    Chinese has no blanks between words: 不 is found in 不但 too.
+    Chinese has no blanks between words: 不 also occurs in 不但.
     """
     if ignore_case and len(text.lower()) == len(text):
         text, word = text.lower(), word.lower()
@@ -29,10 +30,8 @@ def word_positions(text: str, word: str, ignore_case: bool = False) -> list[int]
     positions, start = [], text.find(word)
     while start >= 0:
         stop = start + len(word)
-        if not (
-            (starts_with_letter and _is_letter(text[start - 1 : start]))
-            or (ends_with_letter and _is_letter(text[stop : stop + 1]))
-        ):
+        continues_left = starts_with_letter and _is_letter(text[start - 1 : start])
+        if not continues_left and not (ends_with_letter and _is_letter(text[stop : stop + 1])):
             positions.append(start)
         start = text.find(word, start + 1)
     return positions
@@ -59,40 +58,33 @@ def draw_clozes(
 
     Args:
         clozes: Clozes with their priorities; lower ones come first.
-        per_answer: Maximum number of clozes with the same answer.
-        per_relation: Maximum number of clozes of the same relation.
+        per_answer, per_relation: Maximum number of clozes with the same answer or relation.
     """
     lots = [
         (priority, derived_seed(seed, cloze.usage.prompt, cloze.fact), cloze.usage.where, cloze)
         for priority, cloze in clozes
     ]
+    answer_cap, relation_cap = per_answer or math.inf, per_relation or math.inf
     used: set[object] = set()
     answers: Counter[str] = Counter()
     relations: Counter[str] = Counter()
     drawn = []
     for *_, cloze in sorted(lots, key=lambda lot: lot[:3]):
         word, relation = cloze.usage.word, (cloze.template or "").partition("/")[0]
-        if used & {cloze.usage.sentence, cloze.fact}:
-            continue
-        if _reached(answers[word], per_answer) or _reached(relations[relation], per_relation):
-            continue
-        used |= {cloze.usage.sentence, cloze.fact}
-        answers[word] += 1
-        relations[relation] += 1
-        drawn.append(cloze)
+        is_capped = answers[word] >= answer_cap or relations[relation] >= relation_cap
+        if not is_capped and not used & {cloze.usage.sentence, cloze.fact}:
+            used |= {cloze.usage.sentence, cloze.fact}
+            answers[word] += 1
+            relations[relation] += 1
+            drawn.append(cloze)
     return drawn
-
-
-def _reached(count: int, cap: int | None) -> bool:
-    return cap is not None and count >= cap
 
 
 def anomaly_remarks(clozes: Iterable[Cloze]) -> list[str]:
     """Remark on anomalies of the sentences that are asked."""
     counter = RemarkCounter()
     for cloze in clozes:
-        for kind, characters in find_anomalies(cloze.usage.sentence).items():
-            counter.add(kind, f"{cloze.usage.where} {characters}".strip())
+        counter.add_anomalies(cloze.usage.sentence, cloze.usage.where)
     return counter.remarks()
 
 

@@ -24,12 +24,11 @@ from merkhet.suites.chneval.questions.cloze_selection import (
     word_positions,
 )
 from merkhet.suites.chneval.questions.question_rows import COMMONSENSE, Cloze, DraftQuestions, Usage
-from merkhet.suites.chneval.questions.word_pairs import Pair, Pairs
+from merkhet.suites.chneval.questions.text_anomalies import character_code
+from merkhet.suites.chneval.questions.worded_triples import Triple, Triples
 
 OWN_TEMPLATES = Path(__file__).with_name("commonsense.yaml")
-ASKED = ("end", "start", "both")
-LONGEST = {"zh": 24}
-_LONGEST_OTHERWISE = 96
+ASKED = {"end": ("end",), "start": ("start",), "both": ("end", "start")}
 _SIDES = ("start", "end")
 _SYMMETRIC = frozenset(("Antonym", "Synonym", "SimilarTo", "DistinctFrom", "RelatedTo", "LocatedNear"))
 _SYNONYM = "Synonym"
@@ -66,14 +65,13 @@ def read_wordings(path: Path | None = None, language: str = "zh") -> dict[str, W
     path = path or OWN_TEMPLATES
     content = read_yaml(path, "sentences by language and relation")
     if not isinstance(content, dict) or not all(isinstance(entry, dict) and entry for entry in content.values()):
-        raise InputError(f"{path}: sentences must stand under a language and a relation, such as 'zh:' and 'UsedFor:'")
-    wordings = {
-        str(key): {
+        raise InputError(f"{path}: write sentences under a language and a relation, such as 'zh:' and 'UsedFor:'")
+    wordings: dict[str, dict[str, Wording]] = {}
+    for key, relations in content.items():
+        wordings[str(key)] = {
             str(relation).removeprefix("/r/"): _wording(body, f"{path}, {key}, {relation}")
             for relation, body in relations.items()
         }
-        for key, relations in content.items()
-    }
     key = language if language in wordings else language.partition("-")[0]
     if key not in wordings:
         raise InputError(f"{path}: there are no sentences in {language!r}; {did_you_mean(language, list(wordings))}")
@@ -103,7 +101,7 @@ def _wording(body: Any, where: str) -> Wording:
 
 
 def commonsense_clozes(
-    pairs: Pairs,
+    pairs: Triples,
     *,
     templates: Mapping[str, Wording],
     language: str = "zh",
@@ -121,34 +119,32 @@ def commonsense_clozes(
     in Chinese sentences (foreign letters, rare characters, "you", final particles) are left out.
 
     Args:
-        per_answer: Maximum number of clozes with the same answer.
-        per_relation: Maximum number of clozes of the same relation.
+        per_answer, per_relation: Maximum number of clozes with the same answer or relation.
         longest: Maximum number of characters of a sentence; by default 24 in Chinese, 96 otherwise.
         characters: Number of characters of an answer; by default any number up to 8.
         ask: Side of a pair to ask for: "end", "start", or "both" for the end if possible and otherwise the start.
     """
     if ask not in ASKED:
-        raise InputError(f"the option ask cannot be {ask!r}; {did_you_mean(ask, ASKED)}")
-    longest = longest or LONGEST.get(language.partition("-")[0], _LONGEST_OTHERWISE)
-    answers = _PairAnswers(pairs.pairs)
-    worded = [pair for pair in pairs.pairs if pair.relation in templates]
+        raise InputError(f"the option ask cannot be {ask!r}; {did_you_mean(ask, list(ASKED))}")
+    longest = longest or (24 if _is_chinese(language) else 96)
+    answers = _PairAnswers(pairs.triples)
+    worded = [pair for pair in pairs.triples if pair.relation in templates]
     fit = [pair for pair in worded if _fits(pair, templates[pair.relation], language)]
-    sides = ("end", "start") if ask == "both" else (ask,)
-    unique = {pair: [side for side in sides if answers.is_unique(pair, side, language)] for pair in fit}
-    clozes = []
-    for pair, unique_sides in unique.items():
-        cloze = _cloze(pair, unique_sides, templates[pair.relation], language, seed, longest, characters)
-        if cloze is not None:
-            clozes.append(cloze)
+    unique = {pair: [side for side in ASKED[ask] if answers.is_unique(pair, side, language)] for pair in fit}
+    clozes = [
+        cloze
+        for pair, sides in unique.items()
+        if (cloze := _cloze(pair, sides, templates[pair.relation], language, seed, longest, characters))
+    ]
     kept = draw_clozes([(0, cloze) for cloze in clozes], seed=seed, per_answer=per_answer, per_relation=per_relation)
     counts = {
         "rows": pairs.rows,
-        "repeated or bad rows": len(pairs.pairs),
+        "repeated or bad rows": len(pairs.triples),
         "relations without a sentence": len(worded),
         "words that read badly": len(fit),
         "more than one right answer": sum(bool(unique_sides) for unique_sides in unique.values()),
-        "length, or an answer that is seen": len(clozes),
-        "so many of an answer or a relation": len(kept),
+        "length, or an answer that is repeated": len(clozes),
+        "caps by answer and relation": len(kept),
     }
     return DraftQuestions(
         clozes=kept, filters=filter_rows(COMMONSENSE, counts), remarks=[*pairs.remarks, *anomaly_remarks(kept)]
@@ -158,22 +154,22 @@ def commonsense_clozes(
 class _PairAnswers:
     """Right answers to clozes, as far as the pairs tell."""
 
-    def __init__(self, pairs: Iterable[Pair]) -> None:
+    def __init__(self, pairs: Iterable[Triple]) -> None:
         self._answers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._synonyms: dict[str, set[str]] = defaultdict(set)
-        for pair in pairs:
-            self._answers["end", pair.relation, pair.start].add(pair.end)
-            self._answers["start", pair.relation, pair.end].add(pair.start)
-            if pair.relation in _SYMMETRIC:
-                self._answers["end", pair.relation, pair.end].add(pair.start)
-                self._answers["start", pair.relation, pair.start].add(pair.end)
-            if pair.relation == _SYNONYM:
-                self._synonyms[pair.start].add(pair.end)
-                self._synonyms[pair.end].add(pair.start)
+        for start, relation, end in (pair.fact for pair in pairs):
+            self._answers["end", relation, start].add(end)
+            self._answers["start", relation, end].add(start)
+            if relation in _SYMMETRIC:
+                self._answers["end", relation, end].add(start)
+                self._answers["start", relation, start].add(end)
+            if relation == _SYNONYM:
+                self._synonyms[start].add(end)
+                self._synonyms[end].add(start)
 
-    def is_unique(self, pair: Pair, side: str, language: str) -> bool:
+    def is_unique(self, pair: Triple, side: str, language: str) -> bool:
         """Check that only the pair's word is right; synonyms that read badly do not count."""
-        visible = pair.start if side == "end" else pair.end
+        visible = pair.subject if side == "end" else pair.object
         right = set(self._answers[side, pair.relation, visible])
         for synonym in self._usable_synonyms(visible, language):
             right |= self._answers.get((side, pair.relation, synonym), set())
@@ -185,18 +181,23 @@ class _PairAnswers:
         return {synonym for synonym in self._synonyms.get(word, ()) if _reads_well(synonym, language)}
 
 
-def _fits(pair: Pair, wording: Wording, language: str) -> bool:
-    if pair.start in pair.end or pair.end in pair.start or (wording.disjoint and set(pair.start) & set(pair.end)):
+def _fits(pair: Triple, wording: Wording, language: str) -> bool:
+    start, _, end = pair.fact
+    if start in end or end in start or (wording.disjoint and set(start) & set(end)):
         return False
-    if min(len(pair.start), len(pair.end)) < wording.min_length:
+    if min(len(start), len(end)) < wording.min_length:
         return False
-    return _reads_well(pair.start, language) and _reads_well(pair.end, language)
+    return _reads_well(start, language) and _reads_well(end, language)
+
+
+def _is_chinese(language: str) -> bool:
+    return language.partition("-")[0] == "zh"
 
 
 @lru_cache(maxsize=65_536)
 def _reads_well(word: str, language: str) -> bool:
     """Check whether a word reads well in a sentence; in languages other than Chinese every word does."""
-    if language.partition("-")[0] != "zh":
+    if not _is_chinese(language):
         return True
     return bool(_CHINESE.fullmatch(word)) and not _UNFIT.search(word) and all(map(_is_common, word))
 
@@ -204,19 +205,12 @@ def _reads_well(word: str, language: str) -> bool:
 @cache
 def _is_common(character: str) -> bool:
     """Check whether a character is in GB 2312 or among the common ones of Big5."""
-    try:
-        character.encode("gb2312")
-        return True
-    except UnicodeEncodeError:
-        pass
-    try:
-        return int.from_bytes(character.encode("big5"), "big") <= 0xC67E
-    except UnicodeEncodeError:
-        return False
+    big5 = character_code(character, "big5")
+    return character_code(character, "gb2312") is not None or (big5 is not None and big5 <= 0xC67E)
 
 
 def _cloze(
-    pair: Pair,
+    pair: Triple,
     sides: Sequence[str],
     wording: Wording,
     language: str,
@@ -225,9 +219,8 @@ def _cloze(
     characters: int | None,
 ) -> Cloze | None:
     """Make a cloze from the first suitable template of the relation, beginning with a drawn one."""
-    fact = (pair.start, pair.relation, pair.end)
     count = len(wording.templates)
-    first = derived_seed(seed, *fact) % count
+    first = derived_seed(seed, *pair.fact) % count
     for side in sides:
         for number in ((first + turn) % count for turn in range(count)):
             template = wording.templates[number]
@@ -238,22 +231,20 @@ def _cloze(
                 and len(word_positions(usage.sentence, usage.word)) == 1
                 and not _repeats_neighbour(template, pair)
             ):
-                return Cloze(usage, COMMONSENSE, None, f"{pair.relation}/{number + 1}", fact, language)
+                return Cloze(usage, COMMONSENSE, None, f"{pair.relation}/{number + 1}", pair.fact, language)
     return None
 
 
-def _fill_template(template: str, pair: Pair, side: str) -> Usage:
-    prefix = template[: template.index(f"{{{side}}}")]
-    values = {"start": pair.start, "end": pair.end}
-    word = values[side]
-    start = len(prefix.format(**values))
-    sentence = capitalize(template.format(**values))
-    return Usage(sentence, start, sentence[start : start + len(word)], pair.where)
+def _fill_template(template: str, pair: Triple, side: str) -> Usage:
+    words = {"start": pair.subject, "end": pair.object}
+    start = len(template[: template.index(f"{{{side}}}")].format(**words))
+    sentence = capitalize(template.format(**words))
+    return Usage(sentence, start, sentence[start : start + len(words[side])], pair.where)
 
 
-def _repeats_neighbour(template: str, pair: Pair) -> bool:
+def _repeats_neighbour(template: str, pair: Triple) -> bool:
     """Check whether a word repeats the character beside it: 在海里里, 会会飞."""
-    for side, word in (("start", pair.start), ("end", pair.end)):
+    for side, word in zip(_SIDES, (pair.subject, pair.object), strict=True):
         prefix, _, suffix = template.partition(f"{{{side}}}")
         if word[0] == prefix[-1:] or word[-1] == suffix[:1]:
             return True

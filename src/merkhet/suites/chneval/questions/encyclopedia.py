@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,14 +44,12 @@ def encyclopedia_clozes(
     other triples give another answer. No sentence is asked twice.
 
     Args:
-        shortest: Minimum number of characters of the sentences.
-        longest: Maximum number of characters of the sentences.
-        per_relation: Maximum number of clozes of the same relation.
-        per_answer: Maximum number of clozes with the same answer.
+        shortest, longest: Number of characters of the sentences.
+        per_relation, per_answer: Maximum number of clozes with the same relation or answer.
         characters: Number of characters of an answer; by default any number up to 8.
     """
     facts = {triple.fact for triple in triples.triples}
-    answers = _TripleAnswers(facts)
+    answer_counts = Counter(_without(fact, item) for fact in facts for item in fact)
     contained, askable, unique = set(), set(), set()
     clozes: list[tuple[int, Cloze]] = []
     for priority, triple, text in _matches(triples.triples, texts.texts if texts else (), shortest, longest):
@@ -64,17 +62,17 @@ def encyclopedia_clozes(
         if usage is None:
             continue
         askable.add(triple.fact)
-        if answers.is_unique(triple.fact, usage.word):
+        if answer_counts[_without(triple.fact, usage.word)] == 1:
             unique.add(triple.fact)
             clozes.append((priority, Cloze(usage, ENCYCLOPEDIA, None, triple.relation, triple.fact, language)))
     kept = draw_clozes(clozes, seed=seed, per_answer=per_answer, per_relation=per_relation)
     counts = {
         "rows": triples.rows,
         "repeated or bad rows": len(facts),
-        "no text holds all three": len(contained),
-        "length, or an answer that is seen": len(askable),
+        "no text with all three items": len(contained),
+        "length, or an answer that is repeated": len(askable),
         "more than one right answer": len(unique),
-        "so many of an answer or a relation": len(kept),
+        "caps by answer and relation": len(kept),
     }
     remarks = [*triples.remarks, *(texts.remarks if texts else ()), *anomaly_remarks(kept)]
     return DraftQuestions(clozes=kept, filters=filter_rows(ENCYCLOPEDIA, counts), remarks=remarks)
@@ -104,22 +102,8 @@ class _WindowedText:
         return [self.text[start:stop] for _, start, stop in sorted(windows)]
 
 
-class _TripleAnswers:
-    """Numbers of right answers where an item of a triple is left out."""
-
-    def __init__(self, facts: Iterable[tuple[str, str, str]]) -> None:
-        self._counts: dict[tuple[str | None, ...], int] = defaultdict(int)
-        for fact in facts:
-            for index in range(3):
-                self._counts[_without(fact, index)] += 1
-
-    def is_unique(self, fact: tuple[str, str, str], word: str) -> bool:
-        """Check that no other triple differs from the fact in this item alone."""
-        return self._counts[_without(fact, fact.index(word))] == 1
-
-
-def _without(fact: tuple[str, str, str], index: int) -> tuple[str | None, ...]:
-    return tuple(None if number == index else item for number, item in enumerate(fact))
+def _without(fact: tuple[str, str, str], left_out: str) -> tuple[str | None, ...]:
+    return tuple(None if item == left_out else item for item in fact)
 
 
 def _matches(
@@ -141,7 +125,7 @@ def _matches(
         groups = [by_subject[text.title]] if about_subject else [by_longest[word] for word in finder.within(text.text)]
         cut = _WindowedText(text.text, text.where, shortest, longest)
         for triple in chain.from_iterable(groups):
-            if triple.object in text.text and triple.subject in text.text and triple.relation in text.text:
+            if all(item in text.text for item in triple.fact):
                 yield _SUBJECT_TEXT if about_subject else _OTHER_TEXT, triple, cut
 
 
@@ -178,17 +162,13 @@ def _contains(window: str, triple: Triple) -> bool:
     return any(
         _disjoint(subject, object_)
         and _disjoint(subject, relation)
-        and (_disjoint(relation, object_) or _inside(relation, object_))
+        and (_disjoint(relation, object_) or (object_[0] <= relation[0] and relation[1] <= object_[1]))
         for subject, relation, object_ in product(subjects, relations, objects)
     )
 
 
 def _disjoint(first: tuple[int, int], second: tuple[int, int]) -> bool:
     return first[1] <= second[0] or second[1] <= first[0]
-
-
-def _inside(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
-    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def _first_usage(windows: Iterable[str], triple: Triple, characters: int | None, where: str) -> Usage | None:

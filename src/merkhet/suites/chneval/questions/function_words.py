@@ -5,29 +5,18 @@ from __future__ import annotations
 import heapq
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.suites.chneval.questions.cloze_selection import word_positions
-from merkhet.suites.chneval.questions.question_rows import SYNTACTIC, Cloze, DraftQuestions, Usage
-from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter, find_anomalies
-from merkhet.suites.chneval.questions.word_tagging import CLASSES, tagged_sentences
+from merkhet.suites.chneval.questions.question_rows import CLASSES, SYNTACTIC, Cloze, DraftQuestions, Usage
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
+from merkhet.suites.chneval.questions.word_tagging import tagged_sentences
 
 _SENTENCE_END = re.compile(r"[。！？…｡.!?]\W*$")
-
-
-class _FunctionWord(NamedTuple):
-    """A function word in a sentence; of duplicate sentences, in one of them."""
-
-    kind: str
-    word: str
-    sentence: str
-    start: int
-    language: str
-    where: str
 
 
 def function_word_clozes(
@@ -37,7 +26,6 @@ def function_word_clozes(
     per_word: int = 500,
     shortest: int = 4,
     longest: int = 256,
-    words: Collection[str] | None = None,
     max_characters: int | None = None,
     tags: Mapping[str, Sequence[str]] | None = None,
     language: str | None = None,
@@ -52,64 +40,67 @@ def function_word_clozes(
     Args:
         sources: Files and folders; see :func:`tagged_sentences`, also for ``tags`` and ``language``.
         per_word: Maximum number of questions of a word of a class.
-        shortest: Minimum number of characters of a sentence.
-        longest: Maximum number of characters of a sentence.
-        words: The only words to ask for; all by default.
+        shortest, longest: Number of characters of a sentence.
         max_characters: Maximum number of characters of a word; 1 in the published set.
     """
     if per_word < 1 or (max_characters is not None and max_characters < 1):
         raise InputError(f"per_word and max_characters must be at least 1, got {per_word} and {max_characters}")
     counter = RemarkCounter()
-    usages = [
-        _FunctionWord(word.kind, word.text, tagged.sentence.text, word.start, tagged.language, tagged.sentence.where)
+    clozes = [
+        Cloze(
+            Usage(tagged.sentence.text, word.start, word.text, tagged.sentence.where),
+            SYNTACTIC,
+            domain=word.kind,
+            language=tagged.language,
+        )
         for tagged in tagged_sentences(sources, counter, tags=tags, language=language)
         for word in tagged.words
         if word.kind is not None
     ]
     filters: list[Mapping[str, Any]] = []
 
-    def keep(name: str, kept: Iterable[_FunctionWord]) -> None:
-        nonlocal usages
-        count, usages = len(usages), list(kept)
-        filters.append({"filter": name, "task": SYNTACTIC, "before": count, "after": len(usages)})
+    def keep(name: str, kept: Iterable[Cloze]) -> None:
+        nonlocal clozes
+        count, clozes = len(clozes), list(kept)
+        filters.append({"filter": name, "task": SYNTACTIC, "before": count, "after": len(clozes)})
 
-    keep("sentence length", (usage for usage in usages if shortest <= len(usage.sentence) <= longest))
-    keep("ends as sentences do", (usage for usage in usages if _SENTENCE_END.search(usage.sentence)))
-    keep(
-        "a word in small letters",
-        (usage for usage in usages if usage.word.isalpha() and usage.word == usage.word.lower()),
-    )
+    def keep_usages(name: str, is_kept: Callable[[Usage], bool]) -> None:
+        keep(name, (cloze for cloze in clozes if is_kept(cloze.usage)))
+
+    keep_usages("sentence length", lambda usage: shortest <= len(usage.sentence) <= longest)
+    keep_usages("end mark", lambda usage: bool(_SENTENCE_END.search(usage.sentence)))
+    keep_usages("a word in small letters", lambda usage: usage.word.isalpha() and usage.word == usage.word.lower())
     if max_characters is not None:
-        keep("word length", (usage for usage in usages if len(usage.word) <= max_characters))
-    if words is not None:
-        keep("chosen words", (usage for usage in usages if usage.word in words))
-    once = (usage for usage in usages if word_positions(usage.sentence, usage.word, ignore_case=True) == [usage.start])
-    keep("once in its sentence", once)
-    keep("same sentence again", {usage[:4]: usage for usage in reversed(usages)}.values())
-    keep("one question a sentence, capped by word", _draw_usages(usages, seed, per_word))
-    draft = DraftQuestions(filters=filters)
-    for usage in usages:
-        for kind, characters in find_anomalies(usage.sentence).items():
-            counter.add(kind, f"{usage.where}: {characters}")
-        blank = Usage(usage.sentence, usage.start, usage.word, usage.where)
-        draft.clozes.append(Cloze(blank, SYNTACTIC, domain=usage.kind, language=usage.language))
-    draft.remarks = counter.remarks()
-    return draft
+        keep_usages("word length", lambda usage: len(usage.word) <= max_characters)
+    keep_usages(
+        "once in its sentence",
+        lambda usage: word_positions(usage.sentence, usage.word, ignore_case=True) == [usage.start],
+    )
+    # Of duplicate sentences, the first is kept.
+    keep("same sentence again", {_content(cloze): cloze for cloze in reversed(clozes)}.values())
+    keep("one question a sentence, capped by word", _draw_clozes(clozes, seed, per_word))
+    for cloze in clozes:
+        counter.add_anomalies(cloze.usage.sentence, cloze.usage.where)
+    return DraftQuestions(clozes=clozes, filters=filters, remarks=counter.remarks())
 
 
-def _draw_usages(candidates: Sequence[_FunctionWord], seed: int, per_word: int) -> list[_FunctionWord]:
-    """Draw usages in turns by class and word, no two of one sentence; return them by class, word and sentence."""
-    remaining: dict[tuple[str, str], list[_FunctionWord]] = defaultdict(list)
-    for usage in candidates:
-        remaining[usage.kind, usage.word].append(usage)
-    for name, usages in remaining.items():
-        # Usages are drawn from the end of the list.
-        usages.sort(key=lambda usage: (derived_seed(seed, *name, usage.sentence), usage.sentence), reverse=True)
+def _content(cloze: Cloze) -> tuple[str, str, str, int]:
+    return str(cloze.domain), cloze.usage.word, cloze.usage.sentence, cloze.usage.start
+
+
+def _draw_clozes(candidates: Sequence[Cloze], seed: int, per_word: int) -> list[Cloze]:
+    """Draw clozes in turns by class and word, no two of one sentence; return them by class, word and sentence."""
+    remaining: dict[tuple[str, str], list[Cloze]] = defaultdict(list)
+    for cloze in candidates:
+        remaining[str(cloze.domain), cloze.usage.word].append(cloze)
     sizes: dict[str, int] = defaultdict(int)
     words: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
-    for (kind, word), usages in remaining.items():
-        sizes[kind] += len(usages)
-        words[kind].append((0, len(usages), word))
+    for (kind, word), clozes in remaining.items():
+        # Clozes are drawn from the end of the list.
+        order = {cloze.usage.sentence: derived_seed(seed, kind, word, cloze.usage.sentence) for cloze in clozes}
+        clozes.sort(key=lambda cloze: (order[cloze.usage.sentence], cloze.usage.sentence), reverse=True)
+        sizes[kind] += len(clozes)
+        words[kind].append((0, len(clozes), word))
     for queue in words.values():
         heapq.heapify(queue)
     classes = [(0, size, kind) for kind, size in sizes.items()]
@@ -118,30 +109,30 @@ def _draw_usages(candidates: Sequence[_FunctionWord], seed: int, per_word: int) 
     drawn = []
     while classes:
         count, size, kind = heapq.heappop(classes)
-        next_usage = _next_of_class(words[kind], remaining, kind, used, per_word)
-        if next_usage is not None:
-            used.add(next_usage.sentence)
-            drawn.append(next_usage)
+        next_cloze = _next_of_class(words[kind], remaining, kind, used, per_word)
+        if next_cloze is not None:
+            used.add(next_cloze.usage.sentence)
+            drawn.append(next_cloze)
             heapq.heappush(classes, (count + 1, size, kind))
     class_order = {kind: index for index, kind in enumerate(CLASSES)}
-    return sorted(drawn, key=lambda usage: (class_order.get(usage.kind, len(class_order)), usage[:4]))
+    return sorted(drawn, key=lambda cloze: (class_order.get(str(cloze.domain), len(class_order)), _content(cloze)))
 
 
 def _next_of_class(
     queue: list[tuple[int, int, str]],
-    remaining: Mapping[tuple[str, str], list[_FunctionWord]],
+    remaining: Mapping[tuple[str, str], list[Cloze]],
     kind: str,
     used: Collection[str],
     per_word: int,
-) -> _FunctionWord | None:
-    """Pop a class's next usage in an unused sentence: of the word with the fewest questions, the rarer of ties."""
+) -> Cloze | None:
+    """Pop a class's next cloze in an unused sentence: of the word with the fewest questions, the rarer of ties."""
     while queue:
         count, size, word = heapq.heappop(queue)
-        usages = remaining[kind, word]
-        while usages:
-            usage = usages.pop()
-            if usage.sentence not in used:
+        clozes = remaining[kind, word]
+        while clozes:
+            cloze = clozes.pop()
+            if cloze.usage.sentence not in used:
                 if count + 1 < per_word:
                     heapq.heappush(queue, (count + 1, size, word))
-                return usage
+                return cloze
     return None

@@ -23,13 +23,7 @@ from merkhet.questions.question_files import QuestionSet
 
 SUITE = "chneval"
 SYNTACTIC, SEMANTIC, COMMONSENSE, ENCYCLOPEDIA = "syntactic", "semantic", "commonsense", "encyclopedia"
-CLASSES = {
-    "C": "conjunctions",
-    "D": "adverbs",
-    "P": "prepositions",
-    "U": "auxiliary words",
-    "ND": "direction nouns",
-}
+CLASSES = {"C": "conjunctions", "D": "adverbs", "P": "prepositions", "U": "auxiliary words", "ND": "direction nouns"}
 TASKS = (SYNTACTIC, SEMANTIC, COMMONSENSE, ENCYCLOPEDIA)
 
 
@@ -88,18 +82,16 @@ class DraftQuestions:
     """Sentences about anomalies and about what was left out, with file and line."""
 
 
-def make_question_set(draft: DraftQuestions, *, seed: int, about: Mapping[str, Any] | None = None) -> QuestionSet:
+def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
     """Make the tables of drafted questions.
 
     The candidates of a cloze are the answers of its task and class. Duplicate questions are all asked, under different
     ids in one cluster.
-
-    Args:
-        about: Further entries of the data card.
     """
     candidate_sets = _candidate_sets(draft.clozes)
     class_counts = Counter(cloze.domain for cloze in draft.clozes if cloze.domain)
     classes = {name: class_counts[name] for name in dict.fromkeys([*CLASSES, *class_counts]) if name in class_counts}
+    class_counts_text = ", ".join(f"{count:,} {name}" for name, count in classes.items())
     rows, facts = [], {}
     id_counts: Counter[str] = Counter()
     for cloze in draft.clozes:
@@ -110,8 +102,7 @@ def make_question_set(draft: DraftQuestions, *, seed: int, about: Mapping[str, A
             row["facts"] = [fact_id(fact)]
             facts[row["facts"][0]] = fact
         rows.append(_assign_id(row, id_counts))
-    for triple in draft.triples:
-        rows.append(_assign_id(_triple_row(triple, seed), id_counts))
+    rows += [_assign_id(_triple_row(triple, seed), id_counts) for triple in draft.triples]
     rows.sort(key=lambda row: TASKS.index(row["task"]))
     candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in candidate_sets.values()]
     # Count by class: the few answers of a small relation would reveal themselves.
@@ -129,16 +120,11 @@ def make_question_set(draft: DraftQuestions, *, seed: int, about: Mapping[str, A
         frequencies=make_table(FREQUENCIES, frequencies),
         about={
             "filters": list(draft.filters),
-            "remarks": [*_class_remarks(classes), *draft.remarks],
+            "remarks": [*([f"Function words: {class_counts_text}."] if classes else []), *draft.remarks],
             "domains": list(classes),
             "names": {name: CLASSES[name] for name in classes if name in CLASSES},
-            **(about or {}),
         },
     )
-
-
-def _class_remarks(classes: Mapping[str, int]) -> list[str]:
-    return [f"Function words: {', '.join(f'{count:,} {name}' for name, count in classes.items())}."] if classes else []
 
 
 def _candidate_sets(clozes: Iterable[Cloze]) -> dict[tuple[str, str | None], tuple[str, tuple[str, ...]]]:
@@ -186,7 +172,7 @@ def _triple_row(triple: SenseTriple, seed: int) -> dict[str, Any]:
 
 
 def _assign_id(row: dict[str, Any], id_counts: Counter[str]) -> dict[str, Any]:
-    """Add the question id; a duplicate has a numbered id and the first one's id as its question set."""
+    """Add the question id; a duplicate has a numbered id, and the id of the first as its question set."""
     first_id = question_id(row)
     id_counts[first_id] += 1
     if id_counts[first_id] == 1:

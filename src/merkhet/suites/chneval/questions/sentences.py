@@ -7,13 +7,13 @@ import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
-_EMBEDDED = Path(__file__).parent / "zh"
 # Scripts that put no blanks between words: Han, kana, Thai, Lao, Tibetan, Myanmar and Khmer.
 _UNSPACED = re.compile(
     "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -39,14 +39,7 @@ class Sentence:
 
 def embedded_file(name: str) -> Path:
     """Return the path of an embedded file: sentences.txt, senses.tsv, pairs.tsv or triples.tsv."""
-    path = _EMBEDDED / name
-    if not path.is_file():
-        raise InputError(f"there is no embedded file {name!r}; there are {', '.join(_embedded_names())}")
-    return path
-
-
-def _embedded_names() -> list[str]:
-    return sorted(path.name for path in _EMBEDDED.iterdir() if path.suffix == ".tsv" or path.name == "sentences.txt")
+    return Path(__file__).parent / "zh" / name
 
 
 def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -> list[tuple[Path, str]]:
@@ -61,19 +54,17 @@ def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -
     Raises:
         InputError: If a source does not exist, a file has another suffix, or a folder has no matching file.
     """
-    files = []
+    files, endings = [], " or ".join(sorted(suffixes))
     for source in [sources] if isinstance(sources, Path) else sources:
         if source.is_dir():
             matches = sorted(path for path in source.rglob("*") if path.is_file() and text_suffix(path) in suffixes)
             if not matches:
-                raise InputError(f"{source}: no file in this folder ends in {_join_suffixes(suffixes)}")
+                raise InputError(f"{source}: no file in this folder ends in {endings}")
             files += [(path, path.relative_to(source).as_posix()) for path in matches]
         elif not source.is_file():
             raise InputError(f"there is no file or folder {source}; name one with text")
         elif text_suffix(source) not in suffixes:
-            raise InputError(
-                f"{source}: the name of a text file ends in {_join_suffixes(suffixes)}, optionally with .gz"
-            )
+            raise InputError(f"{source}: the name of a text file ends in {endings}, optionally with .gz")
         else:
             files.append((source, source.name))
     return files
@@ -82,10 +73,6 @@ def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -
 def text_suffix(path: Path) -> str:
     """Return the suffix of a file, without .gz."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-
-
-def _join_suffixes(suffixes: Collection[str]) -> str:
-    return " or ".join(sorted(suffixes))
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -99,7 +86,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}, line {number}: the text is not UTF-8. Save the file as UTF-8.") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is not a complete gzip file ({error}). Fetch it anew.") from error
+        raise InputError(f"{path} is not a complete gzip file ({error}). Download it again.") from error
+
+
+def read_blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """Yield the runs of non-empty lines of a file, with line numbers."""
+    for has_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
+        if has_text:
+            yield list(lines)
 
 
 def read_sentences(path: Path, name: str, counter: RemarkCounter) -> Iterator[Sentence]:
@@ -114,7 +108,7 @@ def read_sentences(path: Path, name: str, counter: RemarkCounter) -> Iterator[Se
 def has_no_slot(sentence: Sentence, counter: RemarkCounter) -> bool:
     """Check that a sentence does not contain the text of a slot; count one that does."""
     if SLOT in sentence.text:
-        counter.add(f"left out, for it holds the text {SLOT}", sentence.where)
+        counter.skip(f"it contains the text {SLOT}", sentence.where)
         return False
     return True
 

@@ -1,4 +1,4 @@
-"""Rows of a user's table by column name; bad rows are left out and counted."""
+"""Rows of tables by column name; bad rows are left out and counted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from merkhet.knowledge.source_reader import ReadContext, format_suffix, read_lin
 from merkhet.knowledge.sources.fact_table import delimited_rows
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
-_EMPTY = "a cell is empty, and they were left out"
-_SLOT = f"{SLOT} stands in the text, and they were left out"
+SLOT_IN_TEXT = f"the text contains {SLOT}"
 
 
 @dataclass
@@ -26,7 +25,7 @@ class LenientReadContext(ReadContext):
     def reject(self, where: str, reason: str) -> None:
         """Count a bad row and continue."""
         name, _, line = where.rpartition(":")
-        self.counter.add(f"{reason}, and they were left out", f"{Path(name).name}, line {line}")
+        self.counter.skip(reason, f"{Path(name).name}, line {line}")
 
 
 def read_rows(
@@ -45,35 +44,33 @@ def read_rows(
     Raises:
         InputError: If a required column is missing.
     """
-    context = LenientReadContext(counter=counter, options={} if format_suffix(path) == ".csv" else {"quotes": "no"})
-    rows = (
-        _json_rows(path, context) if format_suffix(path) == ".jsonl" else _table_rows(path, columns, optional, context)
-    )
+    suffix, required = format_suffix(path), [column for column in columns if column not in optional]
+    context = LenientReadContext(counter=counter, options={} if suffix == ".csv" else {"quotes": "no"})
+    rows = _json_rows(path, context) if suffix == ".jsonl" else _table_rows(path, columns, required, context)
     for number, row in rows:
         where = f"{path.name}, line {number}"
         cells = {}
         for column, names in columns.items():
             text = next((row[name] for name in names if isinstance(row.get(name), str)), "")
-            cells[column] = " ".join(text.split("\n")).replace("\t", " ").strip()
-        if not all(cells[column] for column in columns if column not in optional):
-            counter.add(_EMPTY, where)
+            cells[column] = text.replace("\n", " ").replace("\t", " ").strip()
+        if not all(cells[column] for column in required):
+            counter.skip("a cell is empty", where)
         elif any(SLOT in cell for cell in cells.values()):
-            counter.add(_SLOT, where)
+            counter.skip(SLOT_IN_TEXT, where)
         else:
             yield where, cells
 
 
 def _table_rows(
-    path: Path, columns: Mapping[str, Sequence[str]], optional: Sequence[str], context: ReadContext
+    path: Path, columns: Mapping[str, Sequence[str]], required: Sequence[str], context: ReadContext
 ) -> Iterator[tuple[int, dict[str, str]]]:
     rows = delimited_rows(path, context, "," if format_suffix(path) == ".csv" else "\t")
     header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
-    for column, names in columns.items():
-        if column not in optional and not set(names) & set(header):
-            required = ", ".join(name for name in columns if name not in optional)
+    for column in required:
+        if not set(columns[column]) & set(header):
             raise InputError(
                 f"{path}:1: there is no column {column!r} in the header ({', '.join(filter(None, header))}). "
-                f"Name the columns {required} in the first line."
+                f"Name the columns {', '.join(required)} in the first line."
             )
     for number, cells in rows:
         yield number, dict(zip(header, cells, strict=True))

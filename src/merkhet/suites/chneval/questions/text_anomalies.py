@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
 from functools import cache
+
+from merkhet.core.text import counted, join_pairs
 
 _WIDE = re.compile("[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a\u3000]")
 _BEYOND = re.compile("[\U00010000-\U0010ffff]")
@@ -39,7 +40,7 @@ def _script(character: str) -> str | None:
 
     The scripts are the common characters of their national codes: GB 2312 for simplified, Big5 for traditional.
     """
-    simplified, traditional = _code(character, "gb2312"), _code(character, "big5")
+    simplified, traditional = character_code(character, "gb2312"), character_code(character, "big5")
     if simplified is not None and traditional is None and 0xB0A1 <= simplified <= 0xD7F9:
         return "simplified"
     if traditional is not None and simplified is None and 0xA440 <= traditional <= 0xC67E:
@@ -47,7 +48,8 @@ def _script(character: str) -> str | None:
     return None
 
 
-def _code(character: str, encoding: str) -> int | None:
+def character_code(character: str, encoding: str) -> int | None:
+    """Return the code of a character in an encoding, or None if the encoding lacks it."""
     try:
         return int.from_bytes(character.encode(encoding), "big")
     except UnicodeEncodeError:
@@ -63,18 +65,18 @@ class RemarkCounter:
     def __len__(self) -> int:
         return sum(map(len, self._locations.values()))
 
-    def add(self, kind: str, where: str) -> None:
-        """Count a line; ``where`` names the file and the line, and optionally its text."""
-        self._locations[kind].append(where)
+    def skip(self, reason: str, where: str) -> None:
+        """Count a line that is left out; ``where`` names the file and the line, and optionally its text."""
+        self._locations[f" left out: {reason}"].append(where)
+
+    def add_anomalies(self, sentence: str, where: str) -> None:
+        """Count the anomalies of a sentence that is asked as it is."""
+        for kind, characters in find_anomalies(sentence).items():
+            self._locations[f": {kind}"].append(f"{where}: {characters}" if where else characters)
 
     def remarks(self, limit: int = 3) -> list[str]:
         """Return a sentence for each kind: the count and the first ``limit`` locations."""
         return [
-            f"{len(locations):,} {'line' if len(locations) == 1 else 'lines'}: {kind} ({_abridge(locations, limit)})."
+            f"{counted(len(locations), 'line')}{kind} ({join_pairs(locations, limit)})."
             for kind, locations in self._locations.items()
         ]
-
-
-def _abridge(locations: Sequence[str], limit: int) -> str:
-    more = len(locations) - limit
-    return "; ".join(locations[:limit]) + (f"; and {more:,} more" if more > 0 else "")

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
+from merkhet.core.text import counted, join_some
 from merkhet.suites.chneval.questions.cloze_selection import filter_rows, word_positions
 from merkhet.suites.chneval.questions.question_rows import SEMANTIC, DraftQuestions, SenseTriple, Usage
 from merkhet.suites.chneval.questions.sentences import read_lines
-from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter, find_anomalies
+from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 COLUMNS = ("word", "sense", "sentence")
 """Required columns of a file of senses; ``position``, ``language`` and ``form`` are optional."""
@@ -52,8 +53,7 @@ def word_sense_triples(
     file and line. The order of the rows does not matter.
 
     Args:
-        per_sense: Maximum number of questions of a sense.
-        per_word: Maximum number of questions of a word.
+        per_sense, per_word: Maximum number of questions of a sense, and of a word.
         language: Language of rows that do not name one.
     """
     if per_sense < 1 or per_word < 1:
@@ -74,29 +74,25 @@ def word_sense_triples(
     }
     for tagged in polysemous_usages:
         if tagged.position in asked:
-            for kind, characters in find_anomalies(tagged.usage.sentence).items():
-                counter.add(kind, f"{tagged.usage.where}: {characters}")
+            counter.add_anomalies(tagged.usage.sentence, tagged.usage.where)
     remarks = counter.remarks()
     single = sorted(word for (_, word), senses in by_word.items() if len(senses) == 1)
     if single:
-        examples = ", ".join(single[:5]) + (" and others" if len(single) > 5 else "")
-        words = "word has" if len(single) == 1 else "words have"
-        remarks.append(f"{len(single):,} {words} one sense only ({examples}).")
+        words = counted(len(single), "word has", "words have")
+        remarks.append(f"{words} one sense only ({join_some(single, 5)}).")
     counts = {
         "rows": len(rows),
-        "usages that can be read": len(readable),
+        "readable usages": len(readable),
         "words of several senses": len(polysemous_usages),
-        "a base once, capped by sense and word": len(triples),
+        "one question a base, capped by sense and word": len(triples),
     }
-    filters = filter_rows(SEMANTIC, counts)
-    return DraftQuestions(triples=triples, filters=filters, remarks=remarks)
+    return DraftQuestions(triples=triples, filters=filter_rows(SEMANTIC, counts), remarks=remarks)
 
 
 def _read_rows(path: Path, language: str, counter: RemarkCounter) -> Iterator[_TaggedUsage | None]:
     """Yield the usages of a table of senses, and None for a row that cannot be used."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; name a table with the columns {', '.join(COLUMNS)}")
-    name = path.name
     commas = ".csv" in path.suffixes[-2:]
     lines = (line for _, line in read_lines(path))
     # In a .tsv file a quotation mark is part of the sentence.
@@ -111,11 +107,11 @@ def _read_rows(path: Path, language: str, counter: RemarkCounter) -> Iterator[_T
             )
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                where = f"{name}, line {reader.line_num}"
+                where = f"{path.name}, line {reader.line_num}"
                 try:
                     yield _parse_row(dict(zip(columns, cells, strict=False)), where, language)
                 except _BadRowError as error:
-                    counter.add(f"left out, for {error}", where)
+                    counter.skip(str(error), where)
                     yield None
     except csv.Error as error:
         raise InputError(f"{path}, line {reader.line_num}: not a table of senses ({error})") from error
@@ -129,7 +125,7 @@ def _parse_row(row: Mapping[str, str], where: str, language: str) -> _TaggedUsag
     if not word or not sense or not sentence.strip():
         raise _BadRowError("a cell is empty")
     if SLOT in sentence:
-        raise _BadRowError(f"the sentence holds the text {SLOT}")
+        raise _BadRowError(f"the sentence contains the text {SLOT}")
     start = _find_start(sentence, form, position)
     indent = len(sentence) - len(sentence.lstrip())
     # The sentence may spell the form with a capital.
@@ -140,7 +136,7 @@ def _parse_row(row: Mapping[str, str], where: str, language: str) -> _TaggedUsag
 def _find_start(sentence: str, form: str, position: str) -> int:
     if position:
         if not position.isascii() or not position.isdigit():
-            raise _BadRowError("the position is no number")
+            raise _BadRowError("the position is not a number")
         start = int(position)
         if start + len(form) > len(sentence):
             raise _BadRowError("the position is outside the sentence")
@@ -151,7 +147,7 @@ def _find_start(sentence: str, form: str, position: str) -> int:
     if not starts:
         raise _BadRowError("the word is not in the sentence")
     if len(starts) > 1:
-        raise _BadRowError("the word is in the sentence several times, and there is no position")
+        raise _BadRowError("the word is in the sentence several times; add its position")
     return starts[0]
 
 
@@ -164,11 +160,11 @@ def _consistent_usages(rows: Sequence[_TaggedUsage], counter: RemarkCounter) -> 
     for duplicates in by_position.values():
         if len({row.sense for row in duplicates}) > 1:
             for row in duplicates:
-                counter.add("left out, for the same usage has several senses", row.usage.where)
+                counter.skip("the usage has several senses", row.usage.where)
             continue
         usages.append(duplicates[0])
         for row in duplicates[1:]:
-            counter.add("left out, for the same usage is there before", row.usage.where)
+            counter.skip("the usage is a duplicate", row.usage.where)
     return usages
 
 
@@ -188,49 +184,50 @@ def _word_triples(
     answer_counts: Counter[tuple[str, int]] = Counter()
     distractor_counts: Counter[tuple[str, int]] = Counter()
     distractor_senses: Counter[str] = Counter()
+
+    def next_triple(sense: str) -> SenseTriple | None:
+        """Pop bases of the sense until one has an answer and a distractor in other sentences."""
+        while bases[sense]:
+            base = bases[sense].pop()
+            answer = min(
+                (usage for usage in senses[sense] if usage.usage.sentence != base.usage.sentence),
+                key=lambda usage: (
+                    answer_counts[usage.position],
+                    order(*base.position, *usage.position),
+                    usage.position,
+                ),
+                default=None,
+            )
+            if answer is None:
+                continue
+            used = {base.usage.sentence, answer.usage.sentence}
+            others = (usage for other, usages in senses.items() if other != sense for usage in usages)
+            distractor = min(
+                (usage for usage in others if usage.usage.sentence not in used),
+                key=lambda usage: (
+                    distractor_senses[usage.sense],
+                    distractor_counts[usage.position],
+                    order(*base.position, *usage.position),
+                    usage.position,
+                ),
+                default=None,
+            )
+            if distractor is not None:
+                answer_counts[answer.position] += 1
+                distractor_counts[distractor.position] += 1
+                distractor_senses[distractor.sense] += 1
+                return SenseTriple(base.usage, answer.usage, distractor.usage, sense, base.language)
+        return None
+
     question_counts: Counter[str] = Counter()
     triples: list[SenseTriple] = []
     while turns:
         for sense in list(turns):
-            triple = None
-            while bases[sense] and triple is None and question_counts[sense] < per_sense and len(triples) < per_word:
-                base = bases[sense].pop()
-                answers = [usage for usage in senses[sense] if usage.usage.sentence != base.usage.sentence]
-                if not answers:
-                    continue
-                answer = min(
-                    answers,
-                    key=lambda usage: (
-                        answer_counts[usage.position],
-                        order(*base.position, *usage.position),
-                        usage.position,
-                    ),
-                )
-                used = {base.usage.sentence, answer.usage.sentence}
-                distractors = [
-                    usage
-                    for other_sense, usages in senses.items()
-                    for usage in usages
-                    if other_sense != sense and usage.usage.sentence not in used
-                ]
-                if not distractors:
-                    continue
-                distractor = min(
-                    distractors,
-                    key=lambda usage: (
-                        distractor_senses[usage.sense],
-                        distractor_counts[usage.position],
-                        order(*base.position, *usage.position),
-                        usage.position,
-                    ),
-                )
-                answer_counts[answer.position] += 1
-                distractor_counts[distractor.position] += 1
-                distractor_senses[distractor.sense] += 1
-                question_counts[sense] += 1
-                triple = SenseTriple(base.usage, answer.usage, distractor.usage, sense, base.language)
+            is_capped = question_counts[sense] >= per_sense or len(triples) >= per_word
+            triple = None if is_capped else next_triple(sense)
             if triple is None:
                 turns.remove(sense)
             else:
+                question_counts[sense] += 1
                 triples.append(triple)
     return triples

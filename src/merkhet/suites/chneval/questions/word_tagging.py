@@ -6,10 +6,9 @@ import logging
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,13 @@ from merkhet.suites.chneval.questions.sentences import (
     Sentence,
     find_text_files,
     has_no_slot,
+    read_blocks,
     read_lines,
     read_sentences,
     sentence_spans,
     text_suffix,
 )
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
-
-CLASSES = ("C", "D", "P", "U", "ND")
-"""Conjunctions, adverbs, prepositions, auxiliary words, direction nouns."""
 
 CHINESE_TAGS: Mapping[str, tuple[str, ...]] = {
     "C": ("c",),
@@ -50,7 +47,6 @@ UNIVERSAL_TAGS: Mapping[str, tuple[str, ...]] = {
 }
 """Universal parts of speech, which have none for direction nouns."""
 
-_SUFFIXES = (".txt", ".conllu", ".tagged")
 _TREEBANK = re.compile(r"([a-z]{2,3})_")
 _PAIR = re.compile(r"(?:\[(?![^/]*\]))?(?P<word>.+)/(?P<tag>[^/\]]+)(?:\]\w+)?")
 _TEXT = re.compile(r"#\s*text\s*=")
@@ -89,7 +85,7 @@ def tagged_sentences(
     """Yield the sentences of files and folders with their function words.
 
     Raw text (.txt) is Chinese and segmented by jieba. Its function words come from a closed list, since jieba's
-    dictionary gives every word one tag, often a wrong one (首都 is an adverb, 很 is none). A .conllu file has the tags
+    dictionary gives every word one tag, often a wrong one (首都 is an adverb, 很 is not). A .conllu file has the tags
     of a treebank. A .tagged file has lines of ``word/tag`` with blanks between.
 
     Args:
@@ -98,30 +94,21 @@ def tagged_sentences(
         language: Language of all files. By default it is taken from the name of a .conllu file, as treebanks are named
             (en_ewt-ud-train.conllu), and is Chinese otherwise.
     """
-    for path, name in find_text_files(sources, _SUFFIXES):
-        kind = text_suffix(path)
-        if kind == ".conllu":
-            named = _TREEBANK.match(path.name)
-            file_language = language or (named[1] if named else "zh")
-            classes = _by_tag(tags or UNIVERSAL_TAGS)
-            for sentence, words in _read_conllu(path, name, counter):
-                yield TaggedSentence(sentence, _classed(words, classes), file_language)
-        elif kind == ".tagged":
-            classes = _by_tag(tags or CHINESE_TAGS)
-            for sentence, words in _read_tagged(path, name, counter):
-                yield TaggedSentence(sentence, _classed(words, classes), language or "zh")
-        else:
-            if language not in (None, "zh"):
-                raise InputError(f"{path}: raw text is tagged in Chinese only; give a .conllu file for {language!r}")
-            for sentence in read_sentences(path, name, counter):
-                words = _segment(sentence.text)
-                if tags:
-                    classed = _classed(words, _by_tag(tags))
-                else:
-                    classed = tuple(
-                        replace(word, kind=function_word_class(words, index)) for index, word in enumerate(words)
-                    )
-                yield TaggedSentence(sentence, classed, "zh")
+    for path, name in find_text_files(sources, tuple(_FORMATS)):
+        suffix = text_suffix(path)
+        if suffix == ".txt" and language not in (None, "zh"):
+            raise InputError(f"{path}: raw text is tagged in Chinese only; give a .conllu file for {language!r}")
+        treebank = _TREEBANK.match(path.name) if suffix == ".conllu" else None
+        file_language = language or (treebank[1] if treebank else "zh")
+        read, format_tags = _FORMATS[suffix]
+        classes = _by_tag(tags or format_tags) if tags or format_tags else None
+        for sentence, words in read(path, name, counter):
+            kinds = (
+                function_word_class(words, index) if classes is None else classes.get(word.tag)
+                for index, word in enumerate(words)
+            )
+            classed = (Word(word.text, word.start, word.tag, kind) for word, kind in zip(words, kinds, strict=True))
+            yield TaggedSentence(sentence, tuple(classed), file_language)
 
 
 def _by_tag(tags: Mapping[str, Sequence[str]]) -> dict[str, str]:
@@ -129,14 +116,13 @@ def _by_tag(tags: Mapping[str, Sequence[str]]) -> dict[str, str]:
     for name, members in tags.items():
         for tag in members:
             if classes.setdefault(tag, name) != name:
-                raise InputError(
-                    f"the tag {tag!r} is given for two classes, {classes[tag]!r} and {name!r}; give it for one"
-                )
+                raise InputError(f"the tag {tag!r} has two classes, {classes[tag]!r} and {name!r}; keep one of them")
     return classes
 
 
-def _classed(words: Sequence[Word], classes: Mapping[str, str]) -> tuple[Word, ...]:
-    return tuple(Word(word.text, word.start, word.tag, classes.get(word.tag)) for word in words)
+def _read_raw(path: Path, name: str, counter: RemarkCounter) -> Iterator[tuple[Sentence, list[Word]]]:
+    for sentence in read_sentences(path, name, counter):
+        yield sentence, _segment(sentence.text)
 
 
 def _segment(text: str) -> list[Word]:
@@ -176,7 +162,7 @@ def _read_tagged(path: Path, name: str, counter: RemarkCounter) -> Iterator[tupl
             # A name of several words is written [中央/n 电视台/n]nt.
             match = _PAIR.fullmatch(item)
             if not match:
-                counter.add("left out, for a word has no tag", f"{where}: {item}")
+                counter.skip("a word has no tag", f"{where}: {item}")
                 break
             words.append(Word(match["word"], len(text), match["tag"]))
             text += match["word"]
@@ -190,28 +176,24 @@ def _read_tagged(path: Path, name: str, counter: RemarkCounter) -> Iterator[tupl
 
 def _read_conllu(path: Path, name: str, counter: RemarkCounter) -> Iterator[tuple[Sentence, list[Word]]]:
     """Yield sentences of a treebank; leave out and count one with a bad row or with words that do not fit its text."""
-    block: list[tuple[int, str]] = []
-    for number, line in chain(read_lines(path), [(0, "")]):
-        if line.strip():
-            block.append((number, line))
-        elif block:
-            text = next((line.partition("=")[2].strip() for _, line in block if _TEXT.match(line)), None)
-            rows = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
-            if rows:
-                try:
-                    sentence, words = _align_words(rows, text, name)
-                except _BadRowError as error:
-                    counter.add(error.kind, f"{name}, line {error.line}")
-                else:
-                    if has_no_slot(sentence, counter):
-                        yield sentence, words
-            block = []
+    for block in read_blocks(path):
+        text = next((line.partition("=")[2].strip() for _, line in block if _TEXT.match(line)), None)
+        rows = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
+        if not rows:
+            continue
+        try:
+            sentence, words = _align_words(rows, text, name)
+        except _BadRowError as error:
+            counter.skip(str(error), f"{name}, line {error.line}")
+        else:
+            if has_no_slot(sentence, counter):
+                yield sentence, words
 
 
 class _BadRowError(Exception):
     def __init__(self, kind: str, line: int) -> None:
         super().__init__(kind)
-        self.kind, self.line = f"left out, for {kind}", line
+        self.line = line
 
 
 def _align_words(
@@ -222,7 +204,7 @@ def _align_words(
     text, end, covered = "", 0, 0
     for line, cells in rows:
         if len(cells) != _COLUMNS or not _ID.fullmatch(cells[0]):
-            raise _BadRowError(f"a row of a .conllu file has a number and {_COLUMNS} columns", line)
+            raise _BadRowError(f"a row of a .conllu file must have a number and {_COLUMNS} columns", line)
         first, separator, last = _ID.fullmatch(cells[0]).groups()  # type: ignore[union-attr]
         if separator == "." or int(first) <= covered:
             continue
@@ -235,8 +217,16 @@ def _align_words(
         else:
             start = stated_text.find(form, end)
             if start < 0 or stated_text[end:start].strip():
-                raise _BadRowError("its words do not make up its text", line)
+                raise _BadRowError("the words do not match the text of the sentence", line)
         end = start + len(form)
         if separator is None:
             words.append(Word(form, start, cells[3]))
-    return Sentence(stated_text if stated_text is not None else text.rstrip(), f"{name}, line {rows[0][0]}"), words
+    return Sentence(text.rstrip() if stated_text is None else stated_text, f"{name}, line {rows[0][0]}"), words
+
+
+_FORMATS: Mapping[str, tuple[Callable[..., Iterator[tuple[Sentence, list[Word]]]], Mapping[str, Sequence[str]]]] = {
+    ".txt": (_read_raw, {}),
+    ".conllu": (_read_conllu, UNIVERSAL_TAGS),
+    ".tagged": (_read_tagged, CHINESE_TAGS),
+}
+"""Reader of each format and its tags by class; raw text has none, as jieba's tags are unreliable."""

@@ -1,8 +1,9 @@
-"""Triples of labels and texts that may contain them, from tables, text files or a knowledge base."""
+"""Triples of labels, such as ConceptNet's pairs, and texts that may contain them, from files or a knowledge base."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -10,21 +11,27 @@ from pathlib import Path
 import pyarrow as pa
 
 from merkhet.core import SLOT
+from merkhet.core.text import counted
 from merkhet.knowledge.source_reader import format_suffix, read_lines
 from merkhet.questions.english import format_number
 from merkhet.suites.chneval.questions.sentences import find_text_files
-from merkhet.suites.chneval.questions.table_rows import LenientReadContext, read_rows
+from merkhet.suites.chneval.questions.table_rows import SLOT_IN_TEXT, LenientReadContext, read_rows
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
-from merkhet.suites.chneval.questions.word_pairs import labels_in_language
 
-_COLUMNS = {
+_TRIPLE_COLUMNS = {
     "subject": ("subject", "entity"),
     "relation": ("relation", "predicate"),
     "object": ("object", "attribute"),
     "text": ("text",),
 }
+_PAIR_COLUMNS = {
+    "start": ("start", "subject"),
+    "relation": ("rel", "relation", "predicate"),
+    "end": ("end", "object"),
+}
 _TEXT_COLUMNS = {"title": ("title",), "text": ("text",)}
 _TEXT_SUFFIXES = (".csv", ".jsonl", ".tsv", ".txt")
+_PART_OF_SPEECH = re.compile(r"/[a-z](?:/.*)?$")
 _FIRST_HAN = 0x2E80
 
 
@@ -48,7 +55,7 @@ class Triple:
 
 @dataclass(frozen=True)
 class Triples:
-    """Distinct combinations of triple and text."""
+    """Distinct combinations of triple and text, in order of first occurrence."""
 
     triples: tuple[Triple, ...]
     rows: int
@@ -78,25 +85,48 @@ def read_triples(path: Path) -> Triples:
     """Read the triples of a .tsv, .csv or .jsonl file with the columns subject, relation, object and optionally text.
 
     Rows without all three items, and rows with two equal items, are left out and remarked.
+
+    Raises:
+        InputError: If a column is missing.
     """
     counter = RemarkCounter()
-    triples = [Triple(where=where, **cells) for where, cells in read_rows(path, _COLUMNS, counter, optional=("text",))]
-    return _distinct(triples, len(triples) + len(counter), counter)
+    rows = read_rows(path, _TRIPLE_COLUMNS, counter, optional=("text",))
+    triples = [Triple(where=where, **cells) for where, cells in rows]
+    count = len(triples) + len(counter)
+    kept = list(_with_three_items(triples, counter))
+    return _distinct(kept, count, counter.remarks())
 
 
-def triples_from_facts(
-    facts: pa.Table, names: pa.Table, language: str = "zh", relations: Mapping[str, str] | None = None
-) -> Triples:
+def read_pairs(path: Path) -> Triples:
+    """Read pairs of words, as triples, from a .csv, .tsv or .jsonl file with the columns start, rel and end.
+
+    A part of speech after a word ("首都/n") and ConceptNet's /r/ before a relation are dropped. An underscore is read
+    as a blank. Rows without all three cells, and rows that relate a word to itself, are left out and remarked.
+
+    Raises:
+        InputError: If a column is missing.
+    """
+    counter = RemarkCounter()
+    pairs = []
+    for where, cells in read_rows(path, _PAIR_COLUMNS, counter):
+        pair = _pair(cells["start"], cells["relation"], cells["end"], where)
+        if not all(pair.fact):
+            counter.skip("a cell contains no word", where)
+        elif pair.subject == pair.object:
+            counter.skip("a word is related to itself", f"{where} {pair.subject}")
+        else:
+            pairs.append(pair)
+    return _distinct(pairs, len(pairs) + len(counter), counter.remarks())
+
+
+def triples_from_facts(facts: pa.Table, names: pa.Table, language: str = "zh") -> Triples:
     """Make triples of labels from facts; a number is written with its unit.
 
-    Facts with an item without a label in the language are left out and remarked.
-
-    Args:
-        relations: Labels of predicates, which replace those of ``names``; a predicate without a label keeps its id.
+    Facts with an item without a label in the language are left out and remarked. A predicate without a label keeps its
+    id.
     """
-    labels = labels_in_language(names, language)
-    predicate_labels = labels | dict(relations or {})
-    triples, unlabelled = [], 0
+    labels = _labels_in_language(names, language)
+    triples = []
     for fact in facts.select(["subject", "predicate", "object", "value", "unit", "source"]).to_pylist():
         subject = labels.get(fact["subject"])
         if fact["object"] is not None:
@@ -104,25 +134,62 @@ def triples_from_facts(
         else:
             object_ = f"{format_number(fact['value'])}{labels.get(fact['unit'], fact['unit'] or '')}"
         if subject and object_:
-            relation = predicate_labels.get(fact["predicate"], fact["predicate"])
+            relation = labels.get(fact["predicate"], fact["predicate"])
             triples.append(Triple(subject, relation, object_, where=fact["source"] or ""))
-        else:
+    remarks, counter = _unlabelled_remarks(facts.num_rows - len(triples), language), RemarkCounter()
+    kept = list(_with_three_items(sorted(triples, key=lambda triple: triple.fact), counter))
+    return _distinct(kept, facts.num_rows, [*remarks, *counter.remarks()])
+
+
+def pairs_from_facts(facts: pa.Table, names: pa.Table, language: str = "zh") -> Triples:
+    """Make pairs of words, as triples, from facts, with the labels of a language.
+
+    Facts with a number, with an item without a label in the language, or with two equal labels are left out and
+    remarked.
+    """
+    labels = _labels_in_language(names, language)
+    pairs, unlabelled, reflexive = [], 0, 0
+    for fact in facts.select(["subject", "predicate", "object", "source"]).to_pylist():
+        start, end = labels.get(fact["subject"]), labels.get(fact["object"])
+        if start is None or end is None:
             unlabelled += 1
-    distinct = _distinct(sorted(triples, key=lambda triple: triple.fact), facts.num_rows, RemarkCounter())
-    if not unlabelled:
-        return distinct
-    remark = f"{unlabelled:,} facts are about what has no name in {language!r}, and were left out."
-    return Triples(distinct.triples, distinct.rows, (remark, *distinct.remarks))
+        elif start == end:
+            reflexive += 1
+        else:
+            pairs.append(_pair(start, fact["predicate"], end, str(fact["source"] or "")))
+    remarks = _unlabelled_remarks(unlabelled, language)
+    if reflexive:
+        remarks.append(f"{counted(reflexive, 'fact')} left out: both items have the same label.")
+    return _distinct(sorted(pairs, key=lambda pair: pair.fact), facts.num_rows, remarks)
 
 
-def _distinct(triples: Iterable[Triple], rows: int, counter: RemarkCounter) -> Triples:
-    distinct: dict[tuple[str, ...], Triple] = {}
+def _labels_in_language(names: pa.Table, language: str) -> dict[str, str]:
+    rows = names.select(["entity", "language", "label"]).to_pylist()
+    return {row["entity"]: row["label"] for row in rows if row["language"] == language and row["label"]}
+
+
+def _unlabelled_remarks(count: int, language: str) -> list[str]:
+    return [f"{counted(count, 'fact')} left out: an item has no label in {language!r}."] if count else []
+
+
+def _pair(start: str, relation: str, end: str, where: str) -> Triple:
+    first, last = (_PART_OF_SPEECH.sub("", text.strip()).replace("_", " ").strip() for text in (start, end))
+    return Triple(first, relation.strip().removeprefix("/r/"), last, where=where)
+
+
+def _with_three_items(triples: Iterable[Triple], counter: RemarkCounter) -> Iterator[Triple]:
     for triple in triples:
         if len(set(triple.fact)) == 3:
-            distinct.setdefault((*triple.fact, triple.text), triple)
+            yield triple
         else:
-            counter.add("two of the three items are the same, and they were left out", triple.where or triple.subject)
-    return Triples(tuple(distinct.values()), rows, tuple(counter.remarks()))
+            counter.skip("two of the three items are the same", triple.where or triple.subject)
+
+
+def _distinct(triples: Iterable[Triple], rows: int, remarks: Iterable[str]) -> Triples:
+    distinct: dict[tuple[str, ...], Triple] = {}
+    for triple in triples:
+        distinct.setdefault((*triple.fact, triple.text), triple)
+    return Triples(tuple(distinct.values()), rows, tuple(remarks))
 
 
 def read_texts(sources: Path | Sequence[Path]) -> Texts:
@@ -142,17 +209,15 @@ def read_texts(sources: Path | Sequence[Path]) -> Texts:
 
 
 def _plain_texts(path: Path, counter: RemarkCounter) -> Iterator[Text]:
-    lines = [
-        (line_number, " ".join(line.split("\t")).strip())
-        for line_number, line in read_lines(path, LenientReadContext(counter=counter))
-    ]
+    numbered_lines = read_lines(path, LenientReadContext(counter=counter))
+    lines = [(number, line.replace("\t", " ").strip()) for number, line in numbered_lines]
     blocks = [list(block) for has_text, block in groupby(lines, key=lambda line: bool(line[1])) if has_text]
     if len(blocks) == 1:
         blocks = [[line] for line in blocks[0]]
     for block in blocks:
         text, where = _join_lines([line for _, line in block]), f"{path.name}, line {block[0][0]}"
         if SLOT in text:
-            counter.add(f"{SLOT} stands in the text, and they were left out", where)
+            counter.skip(SLOT_IN_TEXT, where)
         else:
             yield Text(text, where=where)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import cached_property
 
 from merkhet.analysis.resampled_means import (
@@ -14,21 +15,8 @@ from merkhet.analysis.resampled_means import (
     pool_groups,
     resampled_means,
 )
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Figure,
-    Line,
-    Row,
-    Table,
-    TableRow,
-    estimate,
-)
-from merkhet.core.ids import derived_seed
-from merkhet.core.text import percent
-from merkhet.metrics.bootstrap import clustered_interval
+from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Figure, Line, Row, Table, TableRow, make_columns
+from merkhet.core.text import counted, percent
 from merkhet.metrics.metrics import MRR, Metric
 from merkhet.metrics.ranks import FloatArray
 from merkhet.suites.ontoprobe.analyses.task_scores import CHOICE, accuracy_metric, chance_level, first_lines
@@ -38,37 +26,22 @@ PREMISE_STATES = ("NO", "IM", "EX")
 SETTINGS = tuple(f"{first}/{second}" for first in PREMISE_STATES for second in PREMISE_STATES)
 BOTH, CONTROL, NEITHER = "EX/EX", "OT/EX", "neither"
 NEITHER_SHOWN = ("NO/NO", "NO/IM", "IM/NO", "IM/IM")
-ALL_RULES = "all rules"
+_KEY = "EX: in the text, IM: memorized, NO: neither."
 _EXPLANATION = (
-    "Two premises P1 and P2 entail a conclusion about words that mean nothing, and the slot stands for what P1 names. "
-    "A premise is explicit (EX: in the text), implicit (IM: not in the text, but memorized by this model) or not given "
-    "(NO: neither). P1 counts as memorized if it is in the better half of the rule's premises by this model's own "
+    "Two premises P1 and P2 entail a conclusion about meaningless words. The slot stands for the object of P1. "
+    "A premise is explicit (EX: in the text), implicit (IM: not in the text, but memorized by this model) or missing "
+    "(NO: neither). P1 counts as memorized if it is in the better half of the rule's premises by this model's "
     "reciprocal rank in the memorizing task, P2 by its rank when the model is asked about the meaningless word alone; "
-    "the middle one of an odd number counts as memorized. In multiple choice a premise is memorized if the model "
-    "answered it rightly. Numbers of one rule have 95% bootstrap intervals over facts; means over rules and models are "
-    "unweighted, their intervals resample the facts of each rule for all models and settings at once, which pairs them "
-    "by fact. Control (OT/EX): P1 is in the text but about something else, and what is measured is how high the answer "
-    "of that other premise stands, which does not follow. Of the MRR that a model gains by reading both premises, one "
-    "part needs the right P1 (EX/EX less control), the other is there with any P1 (control less the MRR with neither "
-    "in the text). A model applies the rule if the first part is the larger one, and repeats what it has read if the "
-    "second one is: if the whole 95% interval of their difference, over the rules that have a control, says so."
+    "the middle premise of an odd number counts as memorized. In multiple choice, a premise is memorized if the model "
+    "answered its question correctly. Scores of one rule have 95% bootstrap intervals over facts. Means over rules and "
+    "models are unweighted; their intervals resample the facts of each rule for all models and settings at once, which "
+    "pairs them by fact. In the control (OT/EX), P1 is in the text but about something else; its score is the rank of "
+    "the answer of that other premise, which does not follow. The MRR that a model gains by reading both premises has "
+    "two parts: one needs the right P1 (EX/EX less control), the other occurs with any P1 (control less the MRR with "
+    "neither in the text). A model applies the rule if the first part is larger, and repeats what it has read if the "
+    "second part is larger: that is, if the whole 95% interval of their difference, over the rules with a control, is "
+    "on that side."
 )
-
-
-@dataclass(frozen=True)
-class _Verdict:
-    """Scores that tell reasoning from repetition, as means over rules."""
-
-    both: Estimate
-    """MRR with both premises in the text."""
-    neither: Estimate
-    """MRR with neither premise in the text."""
-    echo: Estimate | None
-    """MRR of the control's answer, which does not follow."""
-    gain: Estimate
-    """``both`` less ``neither``."""
-    balance: Estimate | None
-    """Gain that needs the right first premise, less the gain with any first premise."""
 
 
 def premises(inputs: AnalysisInput) -> Analysis | None:
@@ -81,21 +54,22 @@ def premises(inputs: AnalysisInput) -> Analysis | None:
     choices = _choice_table(inputs)
     if not scores.groups and choices is None:
         return None
-    macro_bars = scores.macro_bars()
     figures = [scores.figure(model) for model in scores.models]
     tables = [scores.table(model) for model in scores.models]
-    if macro_bars:
-        figures.insert(
-            0, Figure("bars", _macro_caption(scores.models), tuple(macro_bars), "P1", "P2", percent=True, y="MRR")
-        )
-        tables.insert(0, _macro_table(macro_bars))
+    means = scores.overall_means()
+    if means:
+        caption = "MRR by how the premises are given, mean over rules and"
+        figures.insert(0, _figure(f"{caption} {counted(len(scores.models), 'model')}.", _bars(means)))
+        columns = make_columns("P1", *(f"P2 {second}:share" for second in PREMISE_STATES))
+        rows = [(first, *(means.get(f"{first}/{second}") for second in PREMISE_STATES)) for first in PREMISE_STATES]
+        tables.insert(0, Table(f"{caption} models.", columns, tuple(rows)))
     return Analysis(
         "premises",
         "Reasoning: premises read, memorized or missing",
         _EXPLANATION,
         (*tables, *([choices] if choices else [])),
         tuple(figures),
-        tuple(sentence for model in scores.models for sentence in scores.sentences(model)),
+        tuple(sentence for model in scores.models if (sentence := scores.sentence(model))),
     )
 
 
@@ -121,7 +95,6 @@ class _PremiseScores:
             if model in self.lines and name in rule_of and name in inputs.usable[self.lines[model]]:
                 groups[rule_of[name], model, setting].append(name)
         self.groups = {key: sorted(ids) for key, ids in groups.items()}
-        self._cells: dict[tuple[str, str, str], Estimate | None] = {}
 
     @cached_property
     def models(self) -> list[str]:
@@ -144,75 +117,68 @@ class _PremiseScores:
             {**groups, **{key: pool_groups(members) for key, members in without_premises.items()}}, seed=inputs.seed
         )
 
-    def cell(self, rule: str, model: str, setting: str) -> Estimate | None:
-        """Estimate the score of a rule, model and setting, with the interval of the score table."""
-        key = (rule, model, setting)
-        if key not in self._cells:
-            self._cells[key] = self._cell(rule, model, setting, self.groups[key]) if key in self.groups else None
-        return self._cells[key]
+    @cached_property
+    def cells(self) -> dict[tuple[str, str, str], Estimate]:
+        """Score of each rule, model and setting, with the interval of the score table."""
+        cells = {}
+        for (rule, model, setting), ids in self.groups.items():
+            metric = self.metrics[model]
+            values = self.inputs.values(self.lines[model], ids, metric)
+            seed_parts = (f"{rule}{self.task_suffix}", "premises", setting, metric.name)
+            cells[rule, model, setting] = self.inputs.mean(values, ids, *seed_parts)
+        return cells
 
-    def _cell(self, rule: str, model: str, setting: str, ids: list[str]) -> Estimate:
-        metric = self.metrics[model]
-        seed = derived_seed(self.inputs.seed, f"{rule}{self.task_suffix}", "premises", setting, metric.name)
-        values, clusters = self.inputs.values(self.lines[model], ids, metric), self.inputs.cluster_ids(ids)
-        return estimate(clustered_interval(values, clusters, seed=seed), len(ids))
+    def rules(self, models: Sequence[str]) -> list[str]:
+        """Return the rules that some of the models were asked."""
+        return [rule for rule in RULES if any(key[0] == rule and key[1] in models for key in self.groups)]
 
-    def over_rules(self, model: str, setting: str) -> Estimate | None:
-        """Estimate the unweighted mean over the rules that have the setting."""
-        rules = [rule for rule in RULES if (rule, model, setting) in self.draws]
-        if not rules:
+    def rows(self, model: str, settings: Sequence[str], rules: Sequence[str]) -> Iterator[tuple[str, TableRow]]:
+        """Yield each setting that was asked, with its mean over rules and its scores by rule."""
+        for setting in settings:
+            mean = self._mean_over_rules(model, setting)
+            if mean is not None:
+                yield setting, (estimate_from_draws(*mean), *(self.cells.get((rule, model, setting)) for rule in rules))
+
+    def _mean_over_rules(self, model: str, setting: str) -> tuple[FloatArray, int] | None:
+        """Average over the rules that have the setting, unweighted; return also the number of questions."""
+        keys = [(rule, model, setting) for rule in RULES if (rule, model, setting) in self.groups]
+        if not keys:
             return None
-        n = sum(len(self.groups.get((rule, model, setting), ())) for rule in rules)
-        return estimate_from_draws(average_draws(self.draws[rule, model, setting] for rule in rules), n)
+        return average_draws(self.draws[key] for key in keys), sum(len(self.groups[key]) for key in keys)
 
     def table(self, model: str) -> Table:
         """Make the table of settings by rules, with the mean over rules."""
-        rules = [rule for rule in RULES if any((rule, model, setting) in self.groups for setting in _ORDER)]
+        rules = self.rules([model])
         rows: list[TableRow] = []
-        for setting in _ORDER:
-            cells = [self.cell(rule, model, setting) for rule in rules]
-            if any(cell is not None for cell in cells):
-                first, _, second = setting.partition("/")
-                rows.append((_FIRST[first], second, self.over_rules(model, setting), *cells))
-        columns = (
-            *(Column("P1"), Column("P2"), Column(ALL_RULES, "share")),
-            *(Column(rule, "share") for rule in rules),
-        )
+        for setting, cells in self.rows(model, (*SETTINGS, CONTROL), rules):
+            first, _, second = setting.partition("/")
+            rows.append(("another (control)" if setting == CONTROL else first, second, *cells))
+        columns = make_columns("P1", "P2", "all rules:share", *(f"{rule}:share" for rule in rules))
         return Table(f"{model}: MRR by how the premises are given.", columns, tuple(rows))
 
     def figure(self, model: str) -> Figure:
         """Make a figure with a panel for each rule and a bar for each of the nine settings."""
-        rows = [
-            _bar(setting, cell, panel=rule, model=model)
-            for rule in RULES
-            for setting in SETTINGS
-            if (cell := self.cell(rule, model, setting)) is not None
-        ]
-        caption = f"{model}: MRR by rule and premises. {_KEY}"
-        return Figure("bars", caption, tuple(rows), "P1", "P2", percent=True, y="MRR")
+        bars: list[Row] = []
+        for rule in RULES:
+            cells = {key: self.cells[rule, model, key] for key in SETTINGS if (rule, model, key) in self.cells}
+            bars += _bars(cells, panel=rule, model=model)
+        return _figure(f"{model}: MRR by rule and premises.", bars)
 
-    def macro_bars(self) -> list[Row]:
-        """Make the bars of the nine settings: means over rules, then over models."""
-        rows: list[Row] = []
+    def overall_means(self) -> dict[str, Estimate]:
+        """Average each of the nine settings over rules, then over models."""
+        means = {}
         for setting in SETTINGS:
-            model_draws: list[FloatArray] = []
-            n = 0
-            for model in self.models:
-                rules = [rule for rule in RULES if (rule, model, setting) in self.groups]
-                n += sum(len(self.groups[rule, model, setting]) for rule in rules)
-                if rules:
-                    model_draws.append(average_draws(self.draws[rule, model, setting] for rule in rules))
-            if model_draws:
-                rows.append(_bar(setting, estimate_from_draws(average_draws(model_draws), n)))
-        return rows
+            model_means = [mean for model in self.models if (mean := self._mean_over_rules(model, setting))]
+            if model_means:
+                n = sum(count for _, count in model_means)
+                means[setting] = estimate_from_draws(average_draws(draws for draws, _ in model_means), n)
+        return means
 
-    def sentences(self, model: str) -> list[str]:
-        """Say whether the model applies rules or repeats what it has read."""
-        verdict = self.verdict(model)
-        return [] if verdict is None else [_sentence(model, verdict)]
+    def sentence(self, model: str) -> str | None:
+        """Say whether the model applies rules or repeats what it has read.
 
-    def verdict(self, model: str) -> _Verdict | None:
-        """Average over the rules that were asked with both premises, with neither and, if any was, as a control."""
+        The means are over the rules that were asked with both premises, with neither and, if any was, as a control.
+        """
         draws = self.draws
         rules = [rule for rule in RULES if {(rule, model, BOTH), (rule, model, NEITHER)} <= draws.keys()]
         controlled = [rule for rule in rules if (rule, model, CONTROL) in draws]
@@ -220,18 +186,27 @@ class _PremiseScores:
         if not rules:
             return None
         both, neither = (average_draws(draws[rule, model, setting] for rule in rules) for setting in (BOTH, NEITHER))
+        start = (
+            f"{model} ranks the answer at MRR {percent(both[0])} with both premises in the text and "
+            f"{percent(neither[0])} with neither"
+        )
+        gain = estimate_from_draws(both - neither)
+        if gain.low is None or gain.low <= 0:
+            return f"{start}: reading the premises does not clearly help it."
         if not controlled:
-            return _Verdict(
-                estimate_from_draws(both), estimate_from_draws(neither), None, estimate_from_draws(both - neither), None
-            )
+            return f"{start}; no control was asked to tell reasoning from repetition."
         echo = average_draws(draws[rule, model, CONTROL] for rule in rules)
-        balance = (both - echo) - (echo - neither)
-        return _Verdict(*map(estimate_from_draws, (both, neither, echo, both - neither, balance)))
-
-
-_ORDER = (*SETTINGS, CONTROL)
-_KEY = "EX: in the text, IM: memorized, NO: neither."
-_FIRST = {"NO": "NO", "IM": "IM", "EX": "EX", "OT": "another (control)"}
+        balance, least = estimate_from_draws((both - echo) - (echo - neither)), estimate_from_draws(both).low
+        control = f"with a premise about something else it ranks that premise's answer at {{}}{percent(echo[0])}"
+        if balance.high is not None and balance.high < 0:
+            as_well = " as well" if least is not None and echo[0] >= least else ""
+            return f"{start}; but {control.format('')}{as_well}: it repeats what it has read."
+        if balance.low is not None and balance.low > 0:
+            return f"{start}, and {control.format('only ')}: it applies the rule."
+        return (
+            f"{start}; {control.format('')}: the data do not show whether it applies the rule or repeats what it has "
+            "read."
+        )
 
 
 def _has_ranks(inputs: AnalysisInput, line: Line, ids: dict[str, str]) -> bool:
@@ -239,74 +214,28 @@ def _has_ranks(inputs: AnalysisInput, line: Line, ids: dict[str, str]) -> bool:
     return any(bool(answers[name]["gold_ranks"]) for name in ids if name in answers)
 
 
-def _bar(setting: str, cell: Estimate, **more: str) -> Row:
-    first, _, second = setting.partition("/")
-    return {**more, "x": first, "bar": second, "value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n}
+def _bars(cells: dict[str, Estimate], **columns: str) -> list[Row]:
+    return [
+        {**columns, "x": setting.partition("/")[0], "bar": setting.partition("/")[2], **asdict(cell)}
+        for setting, cell in cells.items()
+    ]
 
 
-def _macro_caption(models: list[str]) -> str:
-    count = "1 model" if len(models) == 1 else f"{len(models)} models"
-    return f"MRR by how the premises are given, mean over rules and {count}. {_KEY}"
-
-
-def _macro_table(rows: list[Row]) -> Table:
-    by_setting = {(row["x"], row["bar"]): Estimate(row["value"], row["low"], row["high"], row["n"]) for row in rows}
-    columns = (Column("P1"), *(Column(f"P2 {second}", "share") for second in PREMISE_STATES))
-    content = tuple(
-        (first, *(by_setting.get((first, second)) for second in PREMISE_STATES)) for first in PREMISE_STATES
-    )
-    return Table("MRR by how the premises are given, mean over rules and models.", columns, content)
-
-
-def _sentence(model: str, verdict: _Verdict) -> str:
-    both, neither, gain = verdict.both, verdict.neither, verdict.gain
-    assert both.value is not None and neither.value is not None
-    start = (
-        f"{model} ranks the answer at MRR {percent(both.value)} with both premises in the text and "
-        f"{percent(neither.value)} with neither"
-    )
-    if gain.low is None or gain.low <= 0:
-        return f"{start}: reading the premises does not clearly help it."
-    if verdict.echo is None or verdict.echo.value is None or verdict.balance is None:
-        return f"{start}; whether it reasons or repeats was not asked."
-    echo = percent(verdict.echo.value)
-    if verdict.balance.high is not None and verdict.balance.high < 0:
-        as_well = " as well" if both.low is not None and verdict.echo.value >= both.low else ""
-        return (
-            f"{start}; but given a premise about something else it puts that premise's answer at {echo}{as_well}: "
-            "it repeats what it has read."
-        )
-    if verdict.balance.low is not None and verdict.balance.low > 0:
-        return (
-            f"{start}, and given a premise about something else it puts that premise's answer at only {echo}: "
-            "it applies the rule."
-        )
-    return (
-        f"{start}; given a premise about something else it puts that premise's answer at {echo}: whether it applies "
-        "the rule or repeats what it has read cannot be told."
-    )
+def _figure(caption: str, bars: list[Row]) -> Figure:
+    return Figure("bars", f"{caption} {_KEY}", tuple(bars), "P1", "P2", percent=True, y="MRR")
 
 
 def _choice_table(inputs: AnalysisInput) -> Table | None:
     """Make the table of multiple-choice accuracy with P2 in the text, by state of P1: rules and their mean."""
     scores = _PremiseScores(inputs, None, CHOICE)
-    if not scores.groups:
-        return None
-    rules = [rule for rule in RULES if any(key[0] == rule for key in scores.groups)]
+    rules = scores.rules(scores.models)
     rows: list[TableRow] = []
     for model in scores.models:
-        for first in PREMISE_STATES:
-            setting = f"{first}/EX"
-            cells = [scores.cell(rule, model, setting) for rule in rules]
-            if any(cell is not None for cell in cells):
-                rows.append((model, first, scores.over_rules(model, setting), *cells))
+        for setting, cells in scores.rows(model, [f"{first}/EX" for first in PREMISE_STATES], rules):
+            rows.append((model, setting.partition("/")[0], *cells))
     if not rows:
         return None
-    names = {name for ids in scores.groups.values() for name in ids}
-    columns = (
-        *(Column("Model"), Column("P1"), Column(ALL_RULES, "share")),
-        *(Column(rule, "share") for rule in rules),
-    )
-    chance = percent(chance_level(inputs, sorted(names)))
+    chance = percent(chance_level(inputs, sorted({name for ids in scores.groups.values() for name in ids})))
     caption = f"Multiple choice with P2 in the text: accuracy by how P1 is given; chance is {chance}."
+    columns = make_columns("Model", "P1", "all rules:share", *(f"{rule}:share" for rule in rules))
     return Table(caption, columns, tuple(rows))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from merkhet.analysis.resampled_means import (
@@ -15,12 +15,21 @@ from merkhet.analysis.resampled_means import (
     pool_groups,
     resampled_means,
 )
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow
-from merkhet.core.text import metric_label
+from merkhet.analysis.types import (
+    Analysis,
+    AnalysisInput,
+    Estimate,
+    Figure,
+    Table,
+    TableRow,
+    make_columns,
+)
+from merkhet.core.text import counted, metric_label
 from merkhet.suites.ontoprobe.analyses.premise_effects import CONTROL
 from merkhet.suites.ontoprobe.analyses.task_scores import (
     METRICS,
     TASKS,
+    TaskVariants,
     Variant,
     base_model,
     first_lines,
@@ -32,14 +41,13 @@ from merkhet.suites.ontoprobe.options import RULES, Combination, Loss
 
 MASKS, POOLINGS = ("multiple", "single"), ("mean", "max", "first")
 _EXPLANATION = (
-    "Ways of asking against each other: unweighted means over tasks (or rules) and models, of those tasks and models "
-    "only that were asked in all the ways compared; baselines are left out. Masks, pooling and loss are compared in "
-    "the memorizing tasks, over all templates; MRR_a is over the tasks with several right answers to a question. In "
-    "reasoning “soft-manual” stands for soft templates and a manual conjunction (“Therefore ,”), over all ways to give "
-    "the premises but the control, by each model's first method. 95% intervals resample the facts of each task for all "
-    "models and ways at once."
+    "Comparisons of prompts and scoring methods. Means over tasks (or rules) and models are unweighted and include "
+    "only the tasks and models that were asked in all compared ways; baselines are left out. Masks, pooling and loss "
+    "are compared in the memorizing tasks, over all templates; MRR_a is over the tasks with several right answers to a "
+    "question. In reasoning, “soft-manual” means soft templates with a manual conjunction (“Therefore ,”), over all "
+    "premise settings but the control, by each model's first method. 95% intervals resample the facts of each task for "
+    "all models and ways at once."
 )
-TaskVariants = dict[str, dict[Variant, list[str]]]
 
 
 @dataclass(frozen=True)
@@ -59,15 +67,9 @@ class _Contrast:
 
 def prompting(inputs: AnalysisInput) -> Analysis | None:
     """Compare templates, masks, pooling and losses, and show learning curves; None if there is nothing to show."""
-    memorized = ranked_variants(inputs, TASKS)
+    reasoning, memorized = _reasoning_variants(inputs), ranked_variants(inputs, TASKS)
     contrasts = (
-        _Contrast(
-            "Reasoning, templates-conjunction",
-            _reasoning_variants(inputs),
-            _conjunction,
-            get_args(Combination),
-            base_model,
-        ),
+        _Contrast("Reasoning, templates-conjunction", reasoning, _conjunction, get_args(Combination), base_model),
         _Contrast("Memorizing, masks", memorized, _masks, MASKS, str),
         _Contrast("Memorizing, pooling", memorized, _pooling, POOLINGS, str),
         _Contrast("Memorizing by soft prompts, loss", memorized, _loss, get_args(Loss), base_model),
@@ -78,8 +80,10 @@ def prompting(inputs: AnalysisInput) -> Analysis | None:
         estimates, cells = _estimate_levels(inputs, contrast)
         if estimates:
             tables.append(_table(contrast.title, estimates, cells))
-            figures.append(_figure(contrast.title, estimates))
-    tables += _learned_table(inputs.training_records)
+            bars = ({"x": metric, "bar": name, **asdict(cell)} for (metric, name), cell in estimates.items())
+            figures.append(Figure("bars", f"{contrast.title}.", tuple(bars), percent=True))
+    if inputs.training_records:
+        tables.append(_training_table(inputs.training_records))
     figures += _learning_curves(inputs.training_records)
     if not tables:
         return None
@@ -90,9 +94,8 @@ def prompting(inputs: AnalysisInput) -> Analysis | None:
 def _reasoning_variants(inputs: AnalysisInput) -> TaskVariants:
     """Return the variants of reasoning questions by each model's first method, without controls."""
     variants = ranked_variants(inputs, tuple(RULES))
-    lines = first_lines(
-        inputs, [name for rule_variants in variants.values() for ids in rule_variants.values() for name in ids]
-    )
+    asked = [name for rule_variants in variants.values() for ids in rule_variants.values() for name in ids]
+    lines = first_lines(inputs, asked)
     first_method_variants: TaskVariants = {}
     for rule, rule_variants in variants.items():
         for variant, ids in rule_variants.items():
@@ -139,9 +142,8 @@ def _estimate_levels(inputs: AnalysisInput, contrast: _Contrast) -> tuple[dict[t
             clusters = [inputs.cluster_ids(ids) for _, ids in members]
             for metric in metrics[task]:
                 values = [inputs.values(variant.line, ids, metric) for variant, ids in members]
-                groups_of_values[task, model, level, metric.name] = pool_groups(
-                    list(zip(values, clusters, strict=True))
-                )
+                pooled = pool_groups(list(zip(values, clusters, strict=True)))
+                groups_of_values[task, model, level, metric.name] = pooled
     draws = resampled_means(groups_of_values, seed=inputs.seed)
     estimates = {}
     for metric in METRICS:
@@ -149,29 +151,19 @@ def _estimate_levels(inputs: AnalysisInput, contrast: _Contrast) -> tuple[dict[t
             keys = [(task, model, level, metric.name) for task, model in cells if metric in metrics[task]]
             if keys:
                 n = sum(len(groups_of_values[key][0]) for key in keys)
-                estimates[metric_label(metric.name), level] = estimate_from_draws(
-                    average_draws(draws[key] for key in keys), n
-                )
+                mean = average_draws(draws[key] for key in keys)
+                estimates[metric_label(metric.name), level] = estimate_from_draws(mean, n)
     return estimates, len(cells)
 
 
 def _table(title: str, estimates: Mapping[tuple[str, str], Estimate], cells: int) -> Table:
     metrics, names = (list(dict.fromkeys(key[index] for key in estimates)) for index in (0, 1))
-    columns = (Column("Way"), *(Column(metric, "share") for metric in metrics))
     rows = tuple((name, *(estimates.get((metric, name)) for metric in metrics)) for name in names)
-    count = "1 pair of a task and a model" if cells == 1 else f"{cells} pairs of a task and a model"
-    return Table(f"{title}: means over {count}.", columns, rows)
+    count = counted(cells, "pair of a task and a model", "pairs of a task and a model")
+    return Table(f"{title}: means over {count}.", make_columns("Way", *(f"{name}:share" for name in metrics)), rows)
 
 
-def _figure(title: str, estimates: Mapping[tuple[str, str], Estimate]) -> Figure:
-    rows = tuple(
-        {"x": metric, "bar": name, "value": cell.value, "low": cell.low, "high": cell.high, "n": cell.n}
-        for (metric, name), cell in estimates.items()
-    )
-    return Figure("bars", f"{title}.", rows, percent=True)
-
-
-def _learned_table(records: Sequence[Mapping[str, Any]]) -> list[Table]:
+def _training_table(records: Sequence[Mapping[str, Any]]) -> Table:
     rows: list[TableRow] = []
     for record in records:
         epochs = list(record.get("epochs") or ())
@@ -180,19 +172,15 @@ def _learned_table(records: Sequence[Mapping[str, Any]]) -> list[Table]:
         ends = (losses[0], losses[-1]) if losses else (None, None)
         head = (record.get("model"), record.get("task"), record.get("loss"), len(epochs))
         rows.append((*head, *ends, max(scores, default=None), record.get("kept_epoch")))
-    if not rows:
-        return []
-    columns = (
-        *(Column("Model"), Column("Task"), Column("Loss"), Column("epochs", "count")),
-        *(Column("loss at first", "number"), Column("loss at last", "number")),
-        *(Column("best MRR_a on dev", "share"), Column("epoch kept", "count")),
+    columns = make_columns(
+        *("Model", "Task", "Loss", "epochs:count", "loss at first:number", "loss at last:number"),
+        *("best MRR_a on dev:share", "epoch kept:count"),
     )
-    return [Table("What was learned.", columns, tuple(rows), aside=True)]
+    return Table("Training of soft prompts.", columns, tuple(rows), aside=True)
 
 
-def _learning_curves(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
+def _learning_curves(records: Sequence[Mapping[str, Any]]) -> Iterator[Figure]:
     """Plot the loss of each task by epoch for each model, and MRR_a on the dev questions if it was measured."""
-    figures = []
     for model in dict.fromkeys(str(record.get("model")) for record in records):
         for column, title, share in (("loss", "loss", False), ("dev_mrr_a", "MRR_a on the dev questions", True)):
             rows = tuple(
@@ -203,7 +191,5 @@ def _learning_curves(records: Sequence[Mapping[str, Any]]) -> list[Figure]:
                 if epoch.get(column) is not None
             )
             if rows:
-                figures.append(
-                    Figure("lines", f"{model}: {title} while learning.", rows, "epoch", percent=share, y=title)
-                )
-    return figures
+                caption = f"{model}: {title} by epoch of training."
+                yield Figure("lines", caption, rows, "epoch", percent=share, y=title)

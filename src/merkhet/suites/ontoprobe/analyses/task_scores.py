@@ -18,7 +18,7 @@ from merkhet.analysis.types import (
     Line,
     Table,
     TableRow,
-    estimate,
+    make_columns,
 )
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import join_names, metric_label
@@ -31,13 +31,12 @@ CHOICE = "-choice"
 METRICS = (make_recall("1"), make_recall("5"), MRR_ALL, MRR)
 _SOFT = re.compile(r"^(?P<base>.+), soft(?: \((?P<loss>[^()]+)\))?$")
 _EXPLANATION = (
-    "How high the right classes and properties stand among all candidates. Best choice: of all templates and methods "
-    "(and, for soft prompts, training losses) the one with the best result, for each score by itself, as in the paper. "
-    "This choice is made on the test questions themselves, so these numbers flatter a model the more, the more ways it "
-    "was asked in. Fixed choice: the template “… is a particular …”, or the first where there is none, and the "
-    "model's first method, whatever comes of it. A baseline does not read the words: its numbers are over all "
-    "templates. MRR_a is left out where every question has a single right answer, since there it equals MRR. 95% "
-    "bootstrap intervals over facts; they do not account for the choice."
+    "Ranks of the right classes and properties among all candidates. Best choice: the template, method and, for soft "
+    "prompts, training loss with the best result, chosen for each score separately, as in the paper. The choice uses "
+    "the test questions, which favours models that were asked in more ways. Fixed choice: the template “… is a "
+    "particular …”, or the first where there is none, and the model's first method. A baseline does not read the "
+    "prompt: its scores are over all templates. MRR_a is left out where every question has a single right answer, "
+    "since it equals MRR there. 95% bootstrap intervals over facts; they do not account for the choice."
 )
 
 
@@ -47,6 +46,10 @@ class Variant:
 
     line: Line
     template: str
+
+
+TaskVariants = dict[str, dict[Variant, list[str]]]
+"""Variants of each task, with the sorted ids of the questions answered."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def soft_loss(model: str) -> str | None:
     return (match["loss"] or "bce") if match else None
 
 
-def ranked_variants(inputs: AnalysisInput, tasks: Sequence[str]) -> dict[str, dict[Variant, list[str]]]:
+def ranked_variants(inputs: AnalysisInput, tasks: Sequence[str]) -> TaskVariants:
     """Return the variants in which each task was asked, with the sorted ids of the questions answered.
 
     Templates are in order. Written answers, which have no ranks, are left out; so is a task without answers.
@@ -79,7 +82,7 @@ def ranked_variants(inputs: AnalysisInput, tasks: Sequence[str]) -> dict[str, di
     for row in inputs.questions:
         if row["task"] in questions:
             questions[row["task"]][row["template"] or row["task"]].append(row["question_id"])
-    variants: dict[str, dict[Variant, list[str]]] = {}
+    variants: TaskVariants = {}
     for task, templates in questions.items():
         for template in sorted(templates):
             ids = sorted(templates[template])
@@ -122,7 +125,6 @@ class _MemorizingScores:
     def __init__(self, inputs: AnalysisInput) -> None:
         self.inputs = inputs
         self.variants = ranked_variants(inputs, TASKS)
-        self._estimates: dict[tuple[str, Variant, str], Estimate] = {}
 
     @cached_property
     def columns(self) -> list[_TableColumn]:
@@ -151,6 +153,7 @@ class _MemorizingScores:
         }
 
     def tables(self) -> list[Table]:
+        """Make the tables of the best and the fixed variants, and of all variants."""
         best: list[TableRow] = []
         winners: list[TableRow] = []
         fixed: list[TableRow] = []
@@ -158,46 +161,37 @@ class _MemorizingScores:
             for metric in task_metrics(self.inputs, variants):
                 head = (task, metric_label(metric.name))
                 best_variants = [self.best(task, column, metric) for column in self.columns]
-                fixed_variants = [self.fixed(task, column) for column in self.columns]
-                best.append((*head, *self._cells(task, best_variants, metric)))
-                fixed.append((*head, *self._cells(task, fixed_variants, metric)))
-                model_variants = [
-                    variant for variant, column in zip(best_variants, self.columns, strict=True) if not column.baseline
-                ]
-                winners.append(
-                    (*head, *(None if variant is None else _variant_label(variant) for variant in model_variants))
-                )
-        titles = [column.title for column in self.columns]
-        numbers = (Column("Task"), Column("Score"), *(Column(title, "share") for title in titles))
-        models = [column.title for column in self.columns if not column.baseline]
-        texts = (Column("Task"), Column("Score"), *(Column(title) for title in models))
+                best.append((*head, *(self._estimate(task, variant, metric) for variant in best_variants)))
+                fixed_variants = (self.fixed(task, column) for column in self.columns)
+                fixed.append((*head, *(self._estimate(task, variant, metric) for variant in fixed_variants)))
+                pairs = zip(best_variants, self.columns, strict=True)
+                winners.append((*head, *(_variant_label(variant) for variant, column in pairs if not column.baseline)))
+        numbers = (*make_columns("Task", "Score"), *(Column(column.title, "share") for column in self.columns))
+        models = [Column(column.title) for column in self.columns if not column.baseline]
         tables = [Table("Best choice of template and method, made on the test questions.", numbers, tuple(best))]
         if models:
-            caption = "Which template and method were best."
-            tables.append(Table(caption, texts, tuple(winners), aside=True))
-        caption = "Fixed choice of template and method."
-        tables.append(Table(caption, numbers, tuple(fixed)))
+            caption = "Best template and method."
+            tables.append(Table(caption, (*make_columns("Task", "Score"), *models), tuple(winners), aside=True))
+        tables.append(Table("Fixed choice of template and method.", numbers, tuple(fixed)))
         return tables + self._variant_tables()
 
     def best(self, task: str, column: _TableColumn, metric: Metric) -> Variant | None:
         """Return the variant with the highest mean, the first of ties."""
         variants = self._column_variants(task, column)
-        if not variants or column.baseline:
-            return variants[0] if variants else None
+        if len(variants) < 2:
+            return next(iter(variants), None)
         return max(variants, key=lambda variant: self.means[task, variant, metric.name])
 
     def fixed(self, task: str, column: _TableColumn) -> Variant | None:
         """Return template 3, or else the first, with the first method of the column's first model."""
         variants = self._column_variants(task, column)
-        if not variants or column.baseline:
-            return variants[0] if variants else None
-        model = next(model for model in column.models if any(variant.line.model == model for variant in variants))
-        line = next(
-            line
-            for line in self.inputs.usable
-            if any(variant.line == line for variant in variants) and line.model == model
-        )
-        templates = [variant for variant in variants if variant.line == line]
+        if len(variants) < 2:
+            return next(iter(variants), None)
+        models = [variant.line.model for variant in variants]
+        model = next(model for model in column.models if model in models)
+        lines = {variant.line for variant in variants if variant.line.model == model}
+        first_line = next(line for line in self.inputs.usable if line in lines)
+        templates = [variant for variant in variants if variant.line == first_line]
         return next((variant for variant in templates if variant.template == f"{task}/3"), templates[0])
 
     def _column_variants(self, task: str, column: _TableColumn) -> list[Variant]:
@@ -212,19 +206,13 @@ class _MemorizingScores:
             return variants[variant]
         return sorted(name for other, ids in variants.items() if other.line == variant.line for name in ids)
 
-    def _cells(self, task: str, variants: Sequence[Variant | None], metric: Metric) -> list[Estimate | None]:
-        return [None if variant is None else self._estimate(task, variant, metric) for variant in variants]
-
-    def _estimate(self, task: str, variant: Variant, metric: Metric) -> Estimate:
-        key = (task, variant, metric.name)
-        if key not in self._estimates:
-            ids = self.ids(task, variant)
-            # The seeds of the score table, so that a score is the same in both.
-            group = (task, "template", variant.template) if variant.template else (task, "", "")
-            seed = derived_seed(self.inputs.seed, *group, metric.name)
-            values, clusters = self.inputs.values(variant.line, ids, metric), self.inputs.cluster_ids(ids)
-            self._estimates[key] = estimate(clustered_interval(values, clusters, seed=seed), len(ids))
-        return self._estimates[key]
+    def _estimate(self, task: str, variant: Variant | None, metric: Metric) -> Estimate | None:
+        if variant is None:
+            return None
+        ids = self.ids(task, variant)
+        # The seeds of the score table, so that a score is the same in both.
+        group = ("template", variant.template) if variant.template else ("", "")
+        return self.inputs.mean(self.inputs.values(variant.line, ids, metric), ids, task, *group, metric.name)
 
     def _variant_tables(self) -> list[Table]:
         """Make a table of all templates, losses and methods for each task and model."""
@@ -232,11 +220,8 @@ class _MemorizingScores:
         bases = dict.fromkeys(base_model(model) for column in self.columns for model in column.models)
         for task, variants in self.variants.items():
             metrics = task_metrics(self.inputs, variants)
-            columns = (
-                *(Column("Template"), Column("Method")),
-                *(Column(metric_label(metric.name), "share") for metric in metrics),
-                Column("n", "count"),
-            )
+            scores = (f"{metric_label(metric.name)}:share" for metric in metrics)
+            columns = make_columns("Template", "Method", *scores, "n:count")
             for base in bases:
                 rows: list[TableRow] = [
                     (
@@ -258,14 +243,11 @@ class _MemorizingScores:
         baseline = next((column for column in self.columns if column.baseline), None)
         if baseline is None:
             return []
-        return [
-            sentence
-            for column in self.columns
-            if not column.baseline and (sentence := self._compare_with_baseline(column, baseline)) is not None
-        ]
+        models = (column for column in self.columns if not column.baseline)
+        return [sentence for column in models if (sentence := self._compare_with_baseline(column, baseline))]
 
     def _compare_with_baseline(self, column: _TableColumn, baseline: _TableColumn) -> str | None:
-        tasks_by_side: dict[str, list[str]] = {"above": [], "below": [], "not told apart": []}
+        tasks_by_side: dict[str, list[str]] = {"above": [], "below": [], "no clear difference": []}
         for task in self.variants:
             variant, baseline_variant = self.fixed(task, column), self.fixed(task, baseline)
             if variant is None or baseline_variant is None:
@@ -278,9 +260,8 @@ class _MemorizingScores:
             differences = np.array([model_mrr[fact] - baseline_mrr[fact] for fact in shared.tolist()])
             seed = derived_seed(self.inputs.seed, "memorizing", task)
             interval = clustered_interval(differences, shared, seed=seed)
-            tasks_by_side["above" if interval.low > 0 else "below" if interval.high < 0 else "not told apart"].append(
-                task
-            )
+            side = "above" if interval.low > 0 else "below" if interval.high < 0 else "no clear difference"
+            tasks_by_side[side].append(task)
         parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in tasks_by_side.items() if tasks)
         against = f"{column.title} (fixed choice) against {baseline.title} in MRR, paired by fact"
         return f"{against}: {parts}." if parts else None
@@ -322,8 +303,9 @@ def _choice_table(inputs: AnalysisInput) -> Table | None:
     """Make the table of multiple-choice accuracy: tasks by models, each with its first method."""
     by_task: dict[str, list[str]] = {task: [] for task in TASKS}
     for row in inputs.questions:
-        if row["task"].endswith(CHOICE) and row["task"].removesuffix(CHOICE) in by_task:
-            by_task[row["task"].removesuffix(CHOICE)].append(row["question_id"])
+        task, choice, _ = row["task"].partition(CHOICE)
+        if choice and task in by_task:
+            by_task[task].append(row["question_id"])
     lines = first_lines(inputs, [name for ids in by_task.values() for name in ids])
     rows: list[TableRow] = []
     for task, members in by_task.items():
@@ -331,14 +313,13 @@ def _choice_table(inputs: AnalysisInput) -> Table | None:
         for line in lines.values():
             answered = sorted(name for name in members if name in inputs.usable[line])
             metric = accuracy_metric(inputs, line)
-            seed = derived_seed(inputs.seed, f"{task}{CHOICE}", "", "", metric.name)
-            values, clusters = inputs.values(line, answered, metric), inputs.cluster_ids(answered)
-            cells.append(estimate(clustered_interval(values, clusters, seed=seed), len(answered)) if answered else None)
+            values, seed_parts = inputs.values(line, answered, metric), (f"{task}{CHOICE}", "", "", metric.name)
+            cells.append(inputs.mean(values, answered, *seed_parts) if answered else None)
         if any(cell is not None for cell in cells):
             rows.append((task, chance_level(inputs, members), *cells))
     if not rows:
         return None
-    columns = (Column("Task"), Column("chance", "share"), *(Column(model, "share") for model in lines))
+    columns = (*make_columns("Task", "chance:share"), *(Column(model, "share") for model in lines))
     return Table("Multiple choice: accuracy, by each model's first method.", columns, tuple(rows))
 
 
@@ -348,5 +329,5 @@ def _template_label(variant: Variant) -> str:
     return name if loss is None else f"{name} ({loss})"
 
 
-def _variant_label(variant: Variant) -> str:
-    return f"{_template_label(variant)}, {variant.line.method}"
+def _variant_label(variant: Variant | None) -> str | None:
+    return f"{_template_label(variant)}, {variant.line.method}" if variant else None

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from merkhet.core.schemas import candidate_set_id, question_id
-from merkhet.suites.ontoprobe.questions.ontology_prompts import TEMPLATES, check_names, make_wording
-from merkhet.suites.ontoprobe.questions.ontology_statements import TASKS, Statement, Statements
+from merkhet.suites.ontoprobe.questions.ontology_prompts import OntologyOptions, make_wording
+from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements
 
 Row = dict[str, Any]
-CLASS_TASKS = ("TP", "SCO", "DM", "RG")
 
 
 def candidate_sets(statements: Statements) -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -21,14 +20,10 @@ def candidate_sets(statements: Statements) -> dict[str, tuple[str, tuple[str, ..
     Returns:
         Set id and candidates by task or rule; ``"relations"`` is the set of predisposition questions about relations.
     """
-    infixes = tuple(
-        dict.fromkeys(
-            statements.patterns[label].infix for label in statements.properties if label in statements.patterns
-        )
-    )
+    infixes = tuple(dict.fromkeys(statements.infixes(statements.properties)))
     sets = {}
     for name, texts, users in (
-        ("classes", statements.classes, (*CLASS_TASKS, "rdfs2", "rdfs3", "rdfs9", "rdfs11")),
+        ("classes", statements.classes, ("TP", "SCO", "DM", "RG", "rdfs2", "rdfs3", "rdfs9", "rdfs11")),
         ("properties", statements.properties, ("SPO", "rdfs5")),
         ("patterns", infixes, ("rdfs7", "relations")),
     ):
@@ -41,52 +36,33 @@ def nearest_candidate(golds: Sequence[str], candidates: frozenset[str]) -> str |
     return next((gold for gold in golds if gold in candidates), None)
 
 
-def memorizing_questions(
-    statements: Statements,
-    *,
-    suite: str = "ontoprobe",
-    templates: Sequence[str] = TEMPLATES,
-    tasks: Sequence[str] = TASKS,
-    compat: str | None = None,
-) -> list[Row]:
-    """Make a question for each statement of ``tasks`` and each of its templates, as rows of the questions table.
+def question_row(statement: Statement, task: str, prompt: str, answers: Sequence[str], **columns: Any) -> Row:
+    """Make a row of the questions table about a statement, without its id."""
+    row = {"suite": "ontoprobe", "task": task, "language": "en", "prompt": prompt, "answers": list(answers)}
+    return row | {"facts": [statement.fact_id], "qset": statement.fact_id, "split": statement.split} | columns
+
+
+def memorizing_questions(statements: Statements, options: OntologyOptions) -> list[Row]:
+    """Make a question for each statement and each template of its task, as rows of the questions table.
 
     Duplicate statements give duplicate rows. A statement without a gold answer among the candidates gives none. A
     prompt of the test split is removed from the other splits, except with ``compat="paper"``.
     """
-    check_names("template", list(templates), TEMPLATES)
-    check_names("task", list(tasks), TASKS)
-    wording = make_wording(statements, compat)
+    wording = make_wording(statements, options.compat)
     sets = candidate_sets(statements)
     candidates = {task: frozenset(texts) for task, (_, texts) in sets.items()}
-    rows = []
+    tasks, rows = options.memorizing, []
     for statement in statements.statements:
-        if statement.task not in tasks:
-            continue
-        target = nearest_candidate(statement.golds, candidates[statement.task])
+        task = statement.task
+        target = nearest_candidate(statement.golds, candidates[task]) if task in tasks else None
         if target is None:
             continue
-        shared = memorizing_row(statement, target, suite)
-        shared["candidate_set"] = sets[statement.task][0]
-        for template in templates:
+        columns = {"target": target, "candidate_set": sets[task][0]}
+        for template in options.templates:
             for name, prompt in wording.prompts(statement, template):
-                row = {**shared, "prompt": prompt, "template": name}
-                row["question_id"] = question_id(row)
-                rows.append(row)
-    tested = set() if compat == "paper" else {(row["task"], row["prompt"]) for row in rows if row["split"] == "test"}
+                row = question_row(statement, task, prompt, statement.golds, **columns, template=name)
+                rows.append(row | {"question_id": question_id(row)})
+    if options.compat == "paper":
+        return rows
+    tested = {(row["task"], row["prompt"]) for row in rows if row["split"] == "test"}
     return [row for row in rows if row["split"] == "test" or (row["task"], row["prompt"]) not in tested]
-
-
-def memorizing_row(statement: Statement, target: str, suite: str) -> Row:
-    """Fill the columns that all memorizing questions of a statement share."""
-    fact = statement.fact_id
-    return {
-        "suite": suite,
-        "task": statement.task,
-        "language": "en",
-        "answers": list(statement.golds),
-        "target": target,
-        "facts": [fact],
-        "qset": fact,
-        "split": statement.split,
-    }

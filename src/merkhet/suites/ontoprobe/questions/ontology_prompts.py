@@ -3,22 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.questions.english import capitalize
 from merkhet.suites.ontoprobe.options import PROMPT_KINDS, RULES
-from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, Statements
+from merkhet.suites.ontoprobe.questions.ontology_statements import TASKS, Statement, Statements
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern
 
-TEMPLATES = CONJUNCTIONS = PROMPT_KINDS
-COMPAT = ("paper",)
-
+_RELATION_CLOZE = f"[X]{SLOT} [Y] ."
+"""Two pseudowords with a slot for their relation."""
 _PLAIN = {
     "TP": (f"{{}} is a {SLOT} .", f"{{}} has class {SLOT} .", f"{{}} is a particular {SLOT} ."),
     "SCO": (f"{{}} is a {SLOT} .", f"{{}} has superclass {SLOT} .", f"{{}} is a particular {SLOT} ."),
     "SPO": (f"{{}} implies {SLOT} .",),
 }
+
+
+@dataclass(frozen=True)
+class OntologyOptions:
+    """Settings of the questions about an ontology."""
+
+    tasks: Sequence[str] = TASKS
+    """Memorizing tasks."""
+    rules: Sequence[str] = tuple(RULES)
+    """RDFS rules of the reasoning tasks."""
+    templates: Sequence[str] = PROMPT_KINDS
+    """Kinds of templates: manual, soft."""
+    conjunctions: Sequence[str] = PROMPT_KINDS
+    """Kinds of conjunctions between premises and hypothesis: manual, soft."""
+    choice: bool = True
+    """Whether to make multiple-choice questions too."""
+    premises: int | None = None
+    """Maximum number of test statements of each rule; None means all."""
+    seed: int = 0
+    compat: str | None = None
+    """``paper`` for the texts and splits of the paper's released code, including its faults."""
+    source: str | None = None
+    """Source of the statements, for the facts table."""
+
+    def __post_init__(self) -> None:
+        for kind, names, known in (
+            ("task", self.tasks, TASKS),
+            ("rule", self.rules, tuple(RULES)),
+            ("template", self.templates, PROMPT_KINDS),
+            ("conjunction", self.conjunctions, PROMPT_KINDS),
+            ("compat", [self.compat] if self.compat is not None else [], ("paper",)),
+        ):
+            for name in names:
+                if name not in known:
+                    raise InputError(f"there is no {kind} {name!r}; {did_you_mean(name, known)}")
+
+    @property
+    def memorizing(self) -> tuple[str, ...]:
+        """Tasks with memorizing questions: ``tasks``, and those of the rules' first premises."""
+        needed = {*self.tasks, *(RULES[rule] for rule in self.rules)}
+        return tuple(task for task in TASKS if task in needed)
 
 
 class Wording:
@@ -29,13 +70,9 @@ class Wording:
     def __init__(self, patterns: Mapping[str, Pattern]) -> None:
         self.patterns = patterns
 
-    def format_name(self, text: str) -> str:
-        """Capitalise the first letter of a class or property that begins a sentence."""
-        return capitalize(text)
-
-    def format_instance(self, text: str) -> str:
-        """Capitalise an instance that begins a sentence, except names such as eBay."""
-        return text if text[1:2].isupper() else capitalize(text)
+    def format_name(self, text: str, task: str = "") -> str:
+        """Capitalise the first letter of a name that begins a sentence, except instances (TP) such as eBay."""
+        return text if task == "TP" and text[1:2].isupper() else capitalize(text)
 
     def format_candidate(self, text: str) -> str:
         """Return the spelling of a class or property among the candidates."""
@@ -48,11 +85,10 @@ class Wording:
     def prompts(self, statement: Statement, template: str) -> list[tuple[str, str]]:
         """Return the template names (``TP/1``, …, or ``TP/soft``) and prompts of a statement."""
         task, subject = statement.task, statement.subject
+        name = self.format_name(subject, task)
         if template == "soft":
-            name = self.format_instance(subject) if task == "TP" else self.format_name(subject)
             return [(f"{task}/soft", self.soft(task, name, SLOT))]
         if task in _PLAIN:
-            name = self.format_instance(subject) if task == "TP" else self.format_name(subject)
             return [(f"{task}/{number}", text.format(name)) for number, text in enumerate(_PLAIN[task], 1)]
         return [(f"{task}/1", self.constraint(task, subject, SLOT))]
 
@@ -85,19 +121,13 @@ class Wording:
 
     def hypothesis(self, rule: str, template: str) -> str:
         """Word the conclusion about the pseudoword, with a slot."""
-        if rule == "rdfs7":
-            return self.relation_cloze()
-        return self._pseudoword_sentence(rule, SLOT, template)
+        return _RELATION_CLOZE if rule == "rdfs7" else self._pseudoword_sentence(rule, SLOT, template)
 
     def predisposition(self, rule: str, template: str) -> str:
         """Word the second premise with a slot for its object."""
         if rule in ("rdfs2", "rdfs3", "rdfs7"):
-            return self.relation_cloze()
+            return _RELATION_CLOZE
         return self._pseudoword_sentence(rule, SLOT, template)
-
-    def relation_cloze(self) -> str:
-        """Return two pseudowords with a slot for their relation."""
-        return f"[X]{SLOT} [Y] ."
 
     def join(self, first: str, second: str, hypothesis: str, conjunction: str) -> str:
         """Join premises and hypothesis to one text; a premise that is not shown is empty."""
@@ -118,19 +148,11 @@ class Wording:
 
 def make_wording(statements: Statements, compat: str | None = None) -> Wording:
     """Return merkhet's wording, or with ``compat="paper"`` that of the paper's released code."""
-    check_names("compat", [compat] if compat is not None else [], COMPAT)
     if compat == "paper":
         from merkhet.suites.ontoprobe.questions.paper_compat import PaperWording
 
         return PaperWording(statements)
     return Wording(statements.patterns)
-
-
-def check_names(kind: str, names: Sequence[str], known: tuple[str, ...]) -> None:
-    """Raise InputError for a name that is not known."""
-    for name in names:
-        if name not in known:
-            raise InputError(f"there is no {kind} {name!r}; {did_you_mean(str(name), known)}")
 
 
 def _without_capital(hypothesis: str) -> str:

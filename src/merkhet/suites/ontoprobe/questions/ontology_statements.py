@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from itertools import zip_longest
 
 from merkhet.core import SLOT
 from merkhet.core.ids import content_id, derived_seed
+from merkhet.core.text import counted
+from merkhet.knowledge.ontology import Ontology
 from merkhet.suites.ontoprobe.options import MEMORIZING
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, resolve_patterns
 
@@ -25,7 +27,7 @@ _RESERVED = re.compile(rf"{re.escape(SLOT)}|\[[XY]\]|<(?:TP|SCO|SPO|DM|RG|s)\d>"
 
 @dataclass(frozen=True)
 class Statement:
-    """The gold answers of one task about one subject."""
+    """The gold answers of a task about a subject."""
 
     task: str
     subject: str
@@ -58,65 +60,13 @@ class Statements:
             statement for statement in self.statements if statement.task == task and split in (None, statement.split)
         ]
 
-
-class OntologyLike(Protocol):
-    """The part of an ontology that statements are made of; mappings are by id."""
-
-    @property
-    def classes(self) -> Mapping[str, str]:
-        """Labels of classes."""
-
-    @property
-    def superclasses(self) -> Mapping[str, tuple[str, ...]]:
-        """All ancestors of a class, nearest first."""
-
-    @property
-    def instances(self) -> Mapping[str, tuple[str, ...]]:
-        """Direct types of an instance, finest first."""
-
-    @property
-    def types(self) -> Mapping[str, tuple[str, ...]]:
-        """All types of an instance, finest first."""
-
-    @property
-    def instance_names(self) -> Mapping[str, str]:
-        """Names of instances."""
-
-    @property
-    def properties(self) -> Mapping[str, str]:
-        """Labels of properties."""
-
-    @property
-    def superproperties(self) -> Mapping[str, tuple[str, ...]]:
-        """All ancestors of a property, nearest first."""
-
-    @property
-    def domains(self) -> Mapping[str, tuple[str, ...]]:
-        """The stated domains of a property."""
-
-    @property
-    def ranges(self) -> Mapping[str, tuple[str, ...]]:
-        """The stated ranges of a property."""
-
-    @property
-    def alternatives(self) -> frozenset[tuple[str, str]]:
-        """("domain", property) or ("range", property) whose stated classes are alternatives: any one may hold."""
-
-    @property
-    def equivalents(self) -> Mapping[str, tuple[str, ...]]:
-        """Equivalent classes or properties."""
-
-    @property
-    def ambiguous(self) -> frozenset[str]:
-        """Classes and properties whose label has several meanings."""
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Remarks of the reader."""
+    def infixes(self, properties: Iterable[str]) -> list[str]:
+        """Return the pattern infixes of the properties that have a pattern."""
+        return [self.patterns[label].infix for label in properties if label in self.patterns]
 
 
 def gather_statements(
-    ontology: OntologyLike,
+    ontology: Ontology,
     *,
     seed: int,
     instances_per_class: int = 20,
@@ -149,7 +99,7 @@ def gather_statements(
     superproperties = _ancestor_chains(property_subjects, ontology.superproperties, ontology)
     domains = _stated_chains("domain", property_subjects, ontology.domains, ontology)
     ranges = _stated_chains("range", property_subjects, ontology.ranges, ontology)
-    golds_by_task: dict[str, dict[str, tuple[str, ...]]] = {
+    golds_by_task = {
         "TP": _instance_types(ontology, classes, instances_per_class, seed, remarks),
         "SCO": _merge_by_name(class_subjects, superclasses, classes),
         "SPO": _merge_by_name(property_subjects, superproperties, properties),
@@ -161,10 +111,12 @@ def gather_statements(
         size = SPLIT_SIZE if len(golds) >= 4 * SPLIT_SIZE else len(golds) // 4
         if golds and size < SPLIT_SIZE:
             remarks.append(
-                f"The task {task} has only {len(golds)} statements: {size} are for training, {size} for choosing what "
-                "was trained, a quarter each, and the rest is asked."
+                f"The task {task} has only {counted(len(golds), 'statement')}: {size} in train, {size} in dev (a "
+                "quarter each), the rest in test."
             )
-        statements += draw_splits(task, golds, size, seed)
+        drawn = sorted(golds, key=lambda subject: (derived_seed("ontology split", seed, task, subject), subject))
+        splits = {subject: split_at(rank, size) for rank, subject in enumerate(drawn)}
+        statements += [Statement(task, subject, golds[subject], splits[subject]) for subject in sorted(golds)]
     labels = tuple(sorted(set(properties.values())))
     return Statements(
         statements=tuple(statements),
@@ -175,73 +127,65 @@ def gather_statements(
     )
 
 
-def draw_splits(task: str, golds: Mapping[str, tuple[str, ...]], size: int, seed: int) -> list[Statement]:
-    """Make a statement of each subject, sorted by name: ``size`` in train, ``size`` in dev, the rest in test."""
-    drawn = sorted(golds, key=lambda subject: (derived_seed("ontology split", seed, task, subject), subject))
-    splits = {
-        subject: "train" if rank < size else "dev" if rank < 2 * size else "test" for rank, subject in enumerate(drawn)
-    }
-    return [Statement(task, subject, golds[subject], splits[subject]) for subject in sorted(golds)]
+def split_at(rank: int, size: int = SPLIT_SIZE) -> str:
+    """Return the split of the statement at a rank: the first ``size`` are train, the next dev, the rest test."""
+    return "train" if rank < size else "dev" if rank < 2 * size else "test"
 
 
 def _instance_types(
-    ontology: OntologyLike, classes: Mapping[str, str], limit: int, seed: int, remarks: list[str]
+    ontology: Ontology, classes: Mapping[str, str], limit: int, seed: int, remarks: list[str]
 ) -> dict[str, tuple[str, ...]]:
     """Draw at most ``limit`` instances of each class and return their types by name."""
     names = _usable_names(ontology.instance_names)
     remarks += _unusable_remarks("instances", ontology.instance_names)
     members_by_class: dict[str, list[str]] = defaultdict(list)
     for instance, types in ontology.instances.items():
-        if instance in names:
-            for type_ in types:
-                if type_ in classes:
-                    members_by_class[type_].append(instance)
+        for type_ in types if instance in names else ():
+            if type_ in classes:
+                members_by_class[type_].append(instance)
     drawn_names: set[str] = set()
     for class_, members in members_by_class.items():
-        drawn = members
         if len(members) > limit:
             order = {member: derived_seed("ontology instance", seed, class_, member) for member in members}
-            drawn = sorted(members, key=lambda member: (order[member], member))[:limit]
-        drawn_names.update(names[instance] for instance in drawn)
-    chains: dict[str, list[Sequence[str]]] = {}
+            members = sorted(members, key=lambda member: (order[member], member))[:limit]
+        drawn_names.update(names[instance] for instance in members)
     subjects = {instance: name for instance, name in names.items() if name in drawn_names}
-    for instance in subjects:
-        chains[instance] = [_with_equivalents(ontology.types.get(instance, ()), ontology)]
+    chains = {instance: _with_equivalents(ontology.types.get(instance, ()), ontology) for instance in subjects}
     shared = len(subjects) - len(set(subjects.values()))
     if shared:
         remarks.append(
-            f"{shared:,} instances share their name with another one; they are one question, and what either is counts "
-            "as right."
+            f"{counted(shared, 'instance')} share their name with another; the types of all instances with a name are "
+            "right answers to its question."
         )
     return _merge_by_name(subjects, chains, classes)
 
 
 def _ancestor_chains(
-    names: Mapping[str, str], ancestors: Mapping[str, tuple[str, ...]], ontology: OntologyLike
-) -> dict[str, list[Sequence[str]]]:
-    """Return the ancestors of each class or property that has any; its own equivalents come last."""
+    names: Iterable[str], ancestors: Mapping[str, tuple[str, ...]], ontology: Ontology
+) -> dict[str, list[str]]:
+    """Return the ancestors of each class or property that has any, followed by its own equivalents."""
     return {
-        entity: [[*_with_equivalents(ancestors[entity], ontology), *ontology.equivalents.get(entity, ())]]
+        entity: [*_with_equivalents(ancestors[entity], ontology), *ontology.equivalents.get(entity, ())]
         for entity in names
         if ancestors.get(entity)
     }
 
 
 def _stated_chains(
-    side: str, names: Mapping[str, str], stated: Mapping[str, tuple[str, ...]], ontology: OntologyLike
-) -> dict[str, list[Sequence[str]]]:
-    """Return the stated domains or ranges of properties; of alternatives none follows, so they are left out."""
+    side: str, names: Iterable[str], stated: Mapping[str, tuple[str, ...]], ontology: Ontology
+) -> dict[str, list[str]]:
+    """Return the stated domains or ranges of properties, without alternatives, none of which follows."""
     definite = [entity for entity in names if entity in stated and (side, entity) not in ontology.alternatives]
-    return {entity: [_with_equivalents(stated[entity], ontology)] for entity in definite}
+    return {entity: _with_equivalents(stated[entity], ontology) for entity in definite}
 
 
-def _with_equivalents(chain: Sequence[str], ontology: OntologyLike) -> list[str]:
+def _with_equivalents(chain: Sequence[str], ontology: Ontology) -> list[str]:
     """Insert the equivalents of each member of a chain after it."""
     return [entity for member in chain for entity in (member, *ontology.equivalents.get(member, ()))]
 
 
 def _merge_by_name(
-    names: Mapping[str, str], chains: Mapping[str, Sequence[Sequence[str]]], labels: Mapping[str, str]
+    names: Mapping[str, str], chains: Mapping[str, Sequence[str]], labels: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
     """Return the gold answers of each name: the chains of all entities with that name, interleaved by distance.
 
@@ -249,15 +193,11 @@ def _merge_by_name(
     """
     chains_by_name: dict[str, list[Sequence[str]]] = defaultdict(list)
     for entity in sorted(names):
-        chains_by_name[names[entity]] += chains.get(entity, ())
+        chains_by_name[names[entity]].append(chains.get(entity, ()))
     golds: dict[str, tuple[str, ...]] = {}
     for name, name_chains in chains_by_name.items():
-        merged: dict[str, None] = {}
-        for distance in range(max(map(len, name_chains), default=0)):
-            for chain in name_chains:
-                label = labels.get(chain[distance]) if distance < len(chain) else None
-                if label is not None and label != name:
-                    merged[label] = None
+        interleaved = (entity for members in zip_longest(*name_chains) for entity in members if entity is not None)
+        merged = dict.fromkeys(labels[entity] for entity in interleaved if labels.get(entity, name) != name)
         if merged:
             golds[name] = tuple(merged)
     return golds
@@ -271,10 +211,11 @@ def _is_usable(name: str) -> bool:
     return bool(name.strip()) and not _RESERVED.search(name)
 
 
-def _unusable_remarks(kind: str, *mappings: Mapping[str, str]) -> Iterable[str]:
-    unusable = [name for names in mappings for name in names.values() if not _is_usable(name)]
-    if unusable:
-        yield (
-            f"{len(unusable):,} {kind} were left out, as their name is empty or holds what stands for something else "
-            f"in a prompt; the first is {sorted(unusable)[0]!r}."
-        )
+def _unusable_remarks(kind: str, *mappings: Mapping[str, str]) -> list[str]:
+    unusable = sorted(name for names in mappings for name in names.values() if not _is_usable(name))
+    if not unusable:
+        return []
+    return [
+        f"{len(unusable):,} {kind} were left out: their name is empty or contains a placeholder of prompts; the first "
+        f"is {unusable[0]!r}."
+    ]

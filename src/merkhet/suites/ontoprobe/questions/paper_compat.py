@@ -56,12 +56,8 @@ class PaperWording(Wording):
             (statement.task, statement.subject): statement.golds[0] for statement in statements.statements
         }
 
-    def format_name(self, text: str) -> str:
+    def format_name(self, text: str, task: str = "") -> str:
         """Upper-case the first letter and lower-case all others."""
-        return text.capitalize()
-
-    def format_instance(self, text: str) -> str:
-        """Format an instance as any name."""
         return text.capitalize()
 
     def format_candidate(self, text: str) -> str:
@@ -120,10 +116,8 @@ def _domain_clause(text: str, range_class: str | None) -> str:
 
 def _range_clause(text: str, domain_class: str | None) -> str:
     last = text.removesuffix(" [Y] .").rpartition(" ")[2]
-    if last in ("is", "contain"):
-        clause = f"if one is {text.replace(f'{last} [Y] ', '')}"
-    else:
-        clause = f"if {text.replace('[Y]', 'that')}"
+    is_noun = last in ("is", "contain")
+    clause = f"if one is {text.replace(f'{last} [Y] ', '')}" if is_noun else f"if {text.replace('[Y]', 'that')}"
     return clause.replace("[X]", "something" if domain_class is None else _with_article(domain_class))
 
 

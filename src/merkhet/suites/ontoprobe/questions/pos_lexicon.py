@@ -1,13 +1,17 @@
-"""English word lists that tell verbs, participles and nouns apart in labels of properties."""
+"""English word lists for parsing the labels of properties."""
 
 from __future__ import annotations
 
-PREPOSITIONS = frozenset(
-    (
-        *("about", "across", "after", "against", "along", "alongside", "around", "as", "at", "before"),
-        *("beside", "between", "by", "during", "for", "from", "in", "into", "near", "of", "on", "onto"),
-        *("over", "than", "through", "to", "toward", "towards", "under", "upon", "via", "with", "within"),
-    )
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+PREPOSITIONS = _words(
+    """
+    about across after against along alongside around as at before beside between by during for from in into near of
+    on onto over than through to toward towards under upon via with within
+    """
 )
 EXCEPTIONS = {
     "alongside": "[X] served alongside [Y] .",
@@ -51,135 +55,84 @@ EXCEPTIONS = {
     "wikipage disambiguates": "[X] disambiguates [Y] .",
 }
 # Present tense: "[X] employs [Y] .".
-VERBS = frozenset(
-    (
-        *("accepts", "activates", "affects", "applies", "attracts", "awards", "belongs", "borders"),
-        *("broadcasts", "builds", "carries", "causes", "cites", "comprises", "connects", "consists"),
-        *("contains", "creates", "crosses", "cures", "defines", "depicts", "describes", "develops"),
-        *("disambiguates", "discusses", "drains", "eats", "employs", "encodes", "entails", "evokes"),
-        *("exemplifies", "exists", "follows", "generates", "governs", "grows", "holds", "hosts"),
-        *("identifies", "implies", "includes", "influences", "inhabits", "inhibits", "innervates"),
-        *("interacts", "joins", "knows", "leads", "lives", "loves", "makes", "manages", "manufactures"),
-        *("mentions", "needs", "occupies", "occurs", "offers", "operates", "overlaps", "owns"),
-        *("parasitizes", "participates", "performs", "plays", "possesses", "precedes", "prevents"),
-        *("produces", "provides", "publishes", "receives", "references", "regulates", "replaces"),
-        *("represents", "requires", "rules", "sells", "serves", "shares", "signifies", "speaks", "studies"),
-        *("succeeds", "supplies", "supports", "surrounds", "teaches", "translates", "treats", "uses"),
-        *("wears", "works", "writes"),
-    )
+VERBS = _words(
+    """
+    accepts activates affects applies attracts awards belongs borders broadcasts builds carries causes cites
+    comprises connects consists contains creates crosses cures defines depicts describes develops disambiguates
+    discusses drains eats employs encodes entails evokes exemplifies exists follows generates governs grows holds
+    hosts identifies implies includes influences inhabits inhibits innervates interacts joins knows leads lives
+    loves makes manages manufactures mentions needs occupies occurs offers operates overlaps owns parasitizes
+    participates performs plays possesses precedes prevents produces provides publishes receives references
+    regulates replaces represents requires rules sells serves shares signifies speaks studies succeeds supplies
+    supports surrounds teaches translates treats uses wears works writes
+    """
 )
 # Past tense: "[X] influenced [Y] .", or with a preposition "[X] died in [Y] .".
-TRANSITIVE_PAST = frozenset(
-    (
-        *("commanded", "designed", "directed", "discovered", "influenced", "invented", "married", "won"),
-        *("wrote",),
-    )
-)
-INTRANSITIVE_PAST = frozenset(
-    (
-        *("appeared", "belonged", "competed", "descended", "died", "emerged", "fought", "graduated"),
-        *("lived", "originated", "participated", "performed", "played", "ran", "resided", "served"),
-        *("split", "studied", "taught", "worked"),
-    )
+TRANSITIVE_PAST = _words("commanded designed directed discovered influenced invented married won wrote")
+INTRANSITIVE_PAST = _words(
+    """
+    appeared belonged competed descended died emerged fought graduated lived originated participated performed
+    played ran resided served split studied taught worked
+    """
 )
 # Past tense after its object: "award received" → "[X] received award [Y] .".
-OBJECT_FIRST_PAST = frozenset((*("attended", "conferred", "founded", "held", "played", "received", "won"),))
+OBJECT_FIRST_PAST = _words("attended conferred founded held played received won")
 # Alone in a label, these name a time: "[X] was closed in [Y] .".
-DATED_PARTICIPLES = frozenset(
-    (
-        *("apprehended", "billed", "built", "closed", "created", "disbanded", "discontinued", "dissolved"),
-        *("established", "founded", "introduced", "opened", "produced", "promoted", "released", "reopened"),
-        *("retired", "updated"),
-    )
+DATED_PARTICIPLES = _words(
+    """
+    apprehended billed built closed created disbanded discontinued dissolved established founded introduced opened
+    produced promoted released reopened retired updated
+    """
 )
 # With a preposition, participles of events take "was": "[X] was born in [Y] .". All others take "is".
-EVENT_PARTICIPLES = frozenset(
-    (
-        *("absorbed", "announced", "appointed", "arrested", "awarded", "beatified", "born", "built"),
-        *("buried", "canonized", "commissioned", "composed", "constructed", "convicted", "created"),
-        *("designed", "destroyed", "developed", "directed", "discovered", "drafted", "edited", "elected"),
-        *("established", "filmed", "founded", "given", "held", "introduced", "invented", "killed"),
-        *("launched", "merged", "nominated", "opened", "painted", "produced", "promoted", "published"),
-        *("raised", "recorded", "released", "shot", "sworn", "translated", "written"),
-    )
+EVENT_PARTICIPLES = _words(
+    """
+    absorbed announced appointed arrested awarded beatified born built buried canonized commissioned composed
+    constructed convicted created designed destroyed developed directed discovered drafted edited elected
+    established filmed founded given held introduced invented killed launched merged nominated opened painted
+    produced promoted published raised recorded released shot sworn translated written
+    """
 )
 # With "by", these take "is", all others "was": "[X] is owned by [Y] .".
-STATE_PARTICIPLES = frozenset(
-    (
-        *("affected", "approved", "carried", "caused", "endorsed", "followed", "funded", "governed"),
-        *("headed", "influenced", "inspired", "led", "licensed", "maintained", "managed", "operated"),
-        *("owned", "preceded", "protected", "regulated", "replaced", "represented", "sponsored"),
-        *("succeeded", "supplied", "surrounded", "treated", "used"),
+STATE_PARTICIPLES = _words(
+    """
+    affected approved carried caused endorsed followed funded governed headed influenced inspired led licensed
+    maintained managed operated owned preceded protected regulated replaced represented sponsored succeeded supplied
+    surrounded treated used
+    """
+)
+PARTICIPLES = _words(
+    """
+    born bound bred built cast chosen drawn driven eaten found frozen given grown held hung kept known led lost made
+    run set shot shown sold split spoken sung sworn taken won worn written
+    """
+)
+NOT_PARTICIPLES = _words("bed breed creed embed feed need red seed shed speed weed")
+ADJECTIVES = _words(
+    """
+    able active adjacent available capable close complementary contemporaneous different endemic equal equivalent
+    famous full native near not present prone relative resistant responsible similar soluble subject toxic visible
+    """
+)
+DEFINITE_NOUNS = _words("author capital cause creator founder head inverse opposite owner seat")
+MEMBERSHIP_NOUNS = _words("member part")
+LINKING_VERBS = _words("are had has have is was were")
+UNCOUNTABLE = _words(
+    """
+    access athletics cinematography citizenship clothing content crew data education energy equipment ethnicity
+    fauna flora fuel geology hardware homage illiteracy income information land leadership media money music
+    mythology nationality news oversight pluviometry security software staff theology training water
+    """
+)
+SINGULAR = _words("access bias business campus gas headquarters mass pass press texas")
+PLURAL = _words("alumni children criteria demographics feet measurements men mice people statistics women")
+IRREGULAR_PARTICIPLES = dict(
+    pair.split(":")
+    for pair in _words(
+        """
+    wrote:written won:won led:led held:held made:made became:become began:begun took:taken gave:given fought:fought
+    taught:taught built:built ran:run split:split grew:grown came:come went:gone sang:sung lost:lost found:found
+    met:met left:left said:said knew:known had:had
+    """
     )
 )
-PARTICIPLES = frozenset(
-    (
-        *("born", "bound", "bred", "built", "cast", "chosen", "drawn", "driven", "eaten", "found"),
-        *("frozen", "given", "grown", "held", "hung", "kept", "known", "led", "lost", "made", "run", "set"),
-        *("shot", "shown", "sold", "split", "spoken", "sung", "sworn", "taken", "won", "worn", "written"),
-    )
-)
-NOT_PARTICIPLES = frozenset(
-    (*("bed", "breed", "creed", "embed", "feed", "need", "red", "seed", "shed", "speed", "weed"),)
-)
-ADJECTIVES = frozenset(
-    (
-        *("able", "active", "adjacent", "available", "capable", "close", "complementary"),
-        *("contemporaneous", "different", "endemic", "equal", "equivalent", "famous", "full", "native"),
-        *("near", "not", "present", "prone", "relative", "resistant", "responsible", "similar", "soluble"),
-        *("subject", "toxic", "visible"),
-    )
-)
-DEFINITE_NOUNS = frozenset(
-    (
-        *("author", "capital", "cause", "creator", "founder", "head", "inverse", "opposite", "owner"),
-        *("seat",),
-    )
-)
-MEMBERSHIP_NOUNS = frozenset((*("member", "part"),))
-LINKING_VERBS = frozenset((*("are", "had", "has", "have", "is", "was", "were"),))
-UNCOUNTABLE = frozenset(
-    (
-        *("access", "athletics", "cinematography", "citizenship", "clothing", "content", "crew", "data"),
-        *("education", "energy", "equipment", "ethnicity", "fauna", "flora", "fuel", "geology", "hardware"),
-        *("homage", "illiteracy", "income", "information", "land", "leadership", "media", "money", "music"),
-        *("mythology", "nationality", "news", "oversight", "pluviometry", "security", "software", "staff"),
-        *("theology", "training", "water"),
-    )
-)
-SINGULAR = frozenset(
-    (*("access", "bias", "business", "campus", "gas", "headquarters", "mass", "pass", "press", "texas"),)
-)
-PLURAL = frozenset(
-    (
-        *("alumni", "children", "criteria", "demographics", "feet", "measurements", "men", "mice"),
-        *("people", "statistics", "women"),
-    )
-)
-IRREGULAR_PARTICIPLES = {
-    "wrote": "written",
-    "won": "won",
-    "led": "led",
-    "held": "held",
-    "made": "made",
-    "became": "become",
-    "began": "begun",
-    "took": "taken",
-    "gave": "given",
-    "fought": "fought",
-    "taught": "taught",
-    "built": "built",
-    "ran": "run",
-    "split": "split",
-    "grew": "grown",
-    "came": "come",
-    "went": "gone",
-    "sang": "sung",
-    "lost": "lost",
-    "found": "found",
-    "met": "met",
-    "left": "left",
-    "said": "said",
-    "knew": "known",
-    "had": "had",
-}

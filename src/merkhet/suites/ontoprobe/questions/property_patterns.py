@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,54 +59,39 @@ def make_pattern(text: str) -> Pattern:
     return Pattern(text, *_verb_clauses(infix[1:]))
 
 
-def pattern_from_label(label: str) -> Pattern:
-    """Make the pattern of a property from its label by rules of English."""
-    return make_pattern(sentence_from_label(label))
-
-
 def resolve_patterns(
-    properties: Iterable[str], overrides: Mapping[str, Mapping[str, str]] | None = None, where: str = "patterns"
+    properties: Iterable[str], overrides: Mapping[str, Mapping[str, str]] | None = None
 ) -> dict[str, Pattern]:
     """Return a pattern for every property: that of ``overrides``, else the one made from its label.
 
     Raises:
-        InputError: If ``overrides`` has a label that is no property; ``where`` names their source.
+        InputError: If ``overrides`` has a label that is no property.
     """
-    known = list(properties)
-    for label in overrides or {}:
+    known, overrides = list(properties), overrides or {}
+    for label in overrides:
         if label not in known:
-            raise InputError(f"{where}: there is no property {label!r}; {did_you_mean(label, known)}")
+            raise InputError(f"patterns: there is no property {label!r}; {did_you_mean(label, known)}")
     patterns = {}
     for label in known:
-        parts = (overrides or {}).get(label)
-        pattern = make_pattern(parts["pattern"]) if parts else pattern_from_label(label)
-        parts = parts or {}
-        subject, object_ = parts.get("as_subject", pattern.as_subject), parts.get("as_object", pattern.as_object)
-        patterns[label] = Pattern(pattern.text, subject, object_)
+        parts = {"pattern": sentence_from_label(label), **overrides.get(label, {})}
+        patterns[label] = replace(make_pattern(parts.pop("pattern")), **parts)
     return patterns
 
 
-def read_patterns(file: Path, properties: Iterable[str] | None = None) -> dict[str, dict[str, str]]:
+def read_patterns(file: Path) -> dict[str, dict[str, str]]:
     """Read the patterns of a YAML file by property label.
 
     A label has a sentence, or a mapping of ``pattern`` and, optionally, ``as_subject`` and ``as_object``.
 
     Raises:
-        InputError: For an unknown key, a pattern that is not "[X]… [Y] .", a clause that is not text, or a label that
-            is not among ``properties``.
+        InputError: For an unknown key, a pattern that is not "[X]… [Y] .", or a clause that is not text.
     """
     content = read_yaml(file, "patterns of properties")
     if content is None:
         return {}
     if not isinstance(content, dict):
-        raise InputError(f"{file} must hold a mapping of property labels to patterns, got {type(content).__name__}")
-    known = None if properties is None else list(properties)
-    patterns = {}
-    for label, entry in content.items():
-        if known is not None and label not in known:
-            raise InputError(f"{file}: there is no property {label!r}; {did_you_mean(str(label), known)}")
-        patterns[str(label)] = _check_entry(entry, f"{file}, {label!r}")
-    return patterns
+        raise InputError(f"{file} must be a mapping of property labels to patterns, got {type(content).__name__}")
+    return {str(label): _check_entry(entry, f"{file}, {label!r}") for label, entry in content.items()}
 
 
 def _check_entry(entry: Any, where: str) -> dict[str, str]:
@@ -152,14 +137,13 @@ def _possessive_clauses(rest: str) -> tuple[str, str]:
         return f"have something as {rest}", f"for something's {rest} to be one"
     noun, verb, tail = " ".join(words[:index]), words[index], " ".join(words[index + 1 :])
     infinitive = " ".join(part for part in (parse_verb([verb]).infinitive, tail) if part)
-    if verb in _COPULAS:
-        return f"have {_indefinite_phrase(noun)} {tail} something", f"for something's {noun} to {infinitive} one"
-    return f"have {_indefinite_phrase(noun)} that {verb} something", f"for something's {noun} to {infinitive} one"
+    predicate = tail if verb in _COPULAS else f"that {verb}"
+    return f"have {_indefinite_phrase(noun)} {predicate} something", f"for something's {noun} to {infinitive} one"
 
 
 def _verb_clauses(rest: str) -> tuple[str, str]:
     """Make both clauses of "[X] died in [Y] .", "[X] has part [Y] ." or "[X] is part of constellation [Y] ."."""
-    verb: Verb = parse_verb(rest.split(" "))
+    verb = parse_verb(rest.split(" "))
     tail = verb.tail
     if not tail or tail[-1].lower() in PREPOSITIONS or _takes_object(verb):
         phrase = " ".join([verb.infinitive, *tail])

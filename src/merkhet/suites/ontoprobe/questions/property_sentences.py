@@ -78,12 +78,10 @@ def sentence_from_label(label: str) -> str:
     A noun becomes a possessive ("[X]'s author is [Y] ."). A verb, a participle with a preposition, or a noun with "of"
     goes between subject and object.
     """
-    exception = lexicon.EXCEPTIONS.get(" ".join(label.split()).lower())
-    if exception:
-        return exception
     plain = _plain(label)
-    if plain.lower() in lexicon.EXCEPTIONS:
-        return lexicon.EXCEPTIONS[plain.lower()]
+    for text in (" ".join(label.split()), plain):
+        if text.lower() in lexicon.EXCEPTIONS:
+            return lexicon.EXCEPTIONS[text.lower()]
     words = plain.split(" ")
     lower = [word.lower() for word in words]
     middle = _verb_phrase(words, lower)
@@ -93,10 +91,10 @@ def sentence_from_label(label: str) -> str:
         return f"[X]'s state of being {' '.join(words[1:])} is [Y] ."
     if lower[-2:] == ["as", "of"] and len(words) > 2:
         noun = " ".join(words[:-2])
-        return f"[X]'s {noun} {_be(noun)} as of [Y] ."
+        return f"[X]'s {noun} {'are' if is_plural(noun) else 'is'} as of [Y] ."
     if lower[-1] == "by" and len(words) > 2 and is_participle(words[-2]):
         return f"[X]'s {' '.join(words[:-2])} was {lower[-2]} by [Y] ."
-    return f"[X]'s {plain} {_be(plain)} [Y] ."
+    return f"[X]'s {plain} {'are' if is_plural(plain) else 'is'} [Y] ."
 
 
 def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
@@ -114,13 +112,8 @@ def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
     if first in lexicon.VERBS:
         return f"{first} {rest}".rstrip()
     if not several:
-        return (
-            plain.lower()
-            if first in lexicon.TRANSITIVE_PAST
-            else f"was {first} in"
-            if first in lexicon.DATED_PARTICIPLES
-            else None
-        )
+        dated = f"was {first} in" if first in lexicon.DATED_PARTICIPLES else None
+        return first if first in lexicon.TRANSITIVE_PAST else dated
     adverb = first.endswith("ly") or first in ("so", "most")
     head = lower[1] if adverb and len(words) > 2 else first
     if head in lexicon.INTRANSITIVE_PAST and last in PREPOSITIONS:
@@ -159,10 +152,6 @@ def _plain(label: str) -> str:
     if camel_case:
         words = [word if word.isupper() and len(word) > 1 else word.lower() for word in words]
     return " ".join(words) or "value"
-
-
-def _be(noun: str) -> str:
-    return "are" if is_plural(noun) else "is"
 
 
 def _head(noun: str) -> str:

@@ -9,34 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from merkhet.core.ids import content_id, derived_seed
-from merkhet.suites.ontoprobe.options import RULES
-from merkhet.suites.ontoprobe.questions.memorizing import candidate_sets, nearest_candidate
-from merkhet.suites.ontoprobe.questions.ontology_prompts import (
-    CONJUNCTIONS,
-    TEMPLATES,
-    Wording,
-    check_names,
-    make_wording,
-)
-from merkhet.suites.ontoprobe.questions.ontology_statements import SPLIT_SIZE, Statement, Statements
+from merkhet.suites.ontoprobe.options import PREDISPOSITION, RULES
+from merkhet.suites.ontoprobe.questions.memorizing import Row, candidate_sets, nearest_candidate, question_row
+from merkhet.suites.ontoprobe.questions.ontology_prompts import OntologyOptions, make_wording
+from merkhet.suites.ontoprobe.questions.ontology_statements import SPLIT_SIZE, Statement, Statements, split_at
 
-Row = dict[str, Any]
 VISIBLE_PREMISES = {"both": (True, True), "first": (True, False), "second": (False, True), "neither": (False, False)}
 """Whether the first and the second premise are in the text, by value of the column ``shown``."""
 _CONTROL_DRAWS = 50
 
 
 def reasoning_questions(
-    statements: Statements,
-    memorizing_rows: Sequence[Mapping[str, Any]],
-    *,
-    rules: Sequence[str] = tuple(RULES),
-    templates: Sequence[str] = TEMPLATES,
-    conjunctions: Sequence[str] = CONJUNCTIONS,
-    premises: int | None = None,
-    seed: int = 0,
-    suite: str = "ontoprobe",
-    compat: str | None = None,
+    statements: Statements, memorizing_rows: Sequence[Mapping[str, Any]], options: OntologyOptions
 ) -> tuple[list[Row], list[Row]]:
     """Make the reasoning questions of the rules.
 
@@ -48,42 +32,35 @@ def reasoning_questions(
 
     Args:
         memorizing_rows: Memorizing questions, which decide whether a model knows the first premise.
-        premises: Maximum number of test statements of each rule; None means all.
 
     Returns:
         Rows of the questions table and rows of the premises table.
     """
-    check_names("rule", list(rules), tuple(RULES))
-    check_names("template", list(templates), TEMPLATES)
-    check_names("conjunction", list(conjunctions), CONJUNCTIONS)
     memory: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in memorizing_rows:
         kind = "soft" if str(row["template"]).endswith("/soft") else "manual"
         memory[row["qset"], kind].append(row["question_id"])
-    maker = RuleQuestionMaker(statements, suite, compat)
+    maker = RuleQuestionMaker(statements, options)
     questions: list[Row] = []
     premise_rows: list[Row] = []
-    for rule in rules:
-        askable, test = maker.askable_statements(rule), maker.test_statements(rule, premises, seed)
-        controls = maker.control_statements(rule, test, seed)
-        for template in templates:
+    for rule in options.rules:
+        askable, test = maker.askable_statements(rule), maker.test_statements(rule)
+        controls = maker.control_statements(rule, test)
+        for template in options.templates:
             predispositions = {statement.fact_id: maker.predisposition(rule, statement, template) for statement in test}
             questions += predispositions.values()
-            for conjunction in conjunctions:
+            for conjunction in options.conjunctions:
                 form = f"{rule}/{template}-{conjunction}"
                 for row in maker.training_questions(rule, askable, form):
                     questions.append(row)
-                    premise_rows.append(_premise_row(row, "both"))
+                    premise_rows.append(premise_row(row, "both"))
                 for statement in test:
                     first = list(dict.fromkeys(memory[statement.fact_id, template]))
                     second = [predispositions[statement.fact_id]["question_id"]]
-                    for shown in VISIBLE_PREMISES:
-                        questions.append(maker.question(rule, statement, form, shown))
-                        premise_rows.append(_premise_row(questions[-1], shown, first, second))
-                    if statement.fact_id in controls:
-                        control = controls[statement.fact_id]
-                        questions.append(maker.question(rule, statement, form, "other", control=control))
-                        premise_rows.append(_premise_row(questions[-1], "other", first, second))
+                    control = controls.get(statement.fact_id)
+                    for shown in (*VISIBLE_PREMISES, "other") if control else VISIBLE_PREMISES:
+                        questions.append(maker.question(rule, statement, form, shown, control=control))
+                        premise_rows.append(premise_row(questions[-1], shown, first, second))
     return questions, premise_rows
 
 
@@ -102,11 +79,10 @@ def draw_statements(statements: Sequence[Statement], limit: int | None, seed: in
 class RuleQuestionMaker:
     """Make the questions of rules over statements of an ontology."""
 
-    def __init__(self, statements: Statements, suite: str, compat: str | None) -> None:
+    def __init__(self, statements: Statements, options: OntologyOptions) -> None:
         self.statements = statements
-        self.suite = suite
-        self.compat = compat
-        self.wording: Wording = make_wording(statements, compat)
+        self.options = options
+        self.wording = make_wording(statements, options.compat)
         self.sets = candidate_sets(statements)
         self._candidates = {name: frozenset(texts) for name, (_, texts) in self.sets.items()}
         self._golds_by_subject: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -121,17 +97,17 @@ class RuleQuestionMaker:
                 statements.setdefault(statement.fact_id, statement)
         return list(statements.values())
 
-    def test_statements(self, rule: str, limit: int | None, seed: int) -> list[Statement]:
-        """Draw at most ``limit`` of the rule's askable statements in the test split."""
+    def test_statements(self, rule: str) -> list[Statement]:
+        """Draw the rule's askable statements of the test split, at most ``options.premises``."""
         test = [statement for statement in self.askable_statements(rule) if statement.split == "test"]
-        return draw_statements(test, limit, seed)
+        return draw_statements(test, self.options.premises, self.options.seed)
 
     def training_questions(self, rule: str, askable: Sequence[Statement], form: str) -> Iterator[Row]:
         """Yield the train and dev questions of conjunctions, without subjects and prompts of the test split."""
         test = [statement for statement in askable if statement.split == "test"]
-        if self.compat == "paper":
+        if self.options.compat == "paper":
             for index, statement in enumerate(test[: 2 * SPLIT_SIZE]):
-                yield self.question(rule, statement, form, "both", split="train" if index < SPLIT_SIZE else "dev")
+                yield self.question(rule, statement, form, "both", split=split_at(index))
             return
         subjects = {statement.subject for statement in self.statements.for_task(RULES[rule], "test")}
         prompts = {self.question(rule, statement, form, "both")["prompt"] for statement in test}
@@ -145,8 +121,7 @@ class RuleQuestionMaker:
         """Return what follows by the rule, nearest first: classes, properties, or for rdfs7 pattern infixes."""
         if rule != "rdfs7":
             return statement.golds
-        patterns = self.statements.patterns
-        return tuple(dict.fromkeys(patterns[label].infix for label in statement.golds if label in patterns))
+        return tuple(dict.fromkeys(self.statements.infixes(statement.golds)))
 
     def target(self, rule: str, statement: Statement) -> str | None:
         """Return the nearest conclusion that is a candidate."""
@@ -171,7 +146,7 @@ class RuleQuestionMaker:
             split: Split of the question, if not that of the statement.
         """
         template, conjunction = form.partition("/")[2].split("-")
-        first = control or statement
+        first = control if control and shown == "other" else statement
         shows_first, shows_second = VISIBLE_PREMISES["both" if shown == "other" else shown]
         nearest_gold = nearest_candidate(first.golds, self._candidates[RULES[rule]]) or first.golds[0]
         prompt = self.wording.join(
@@ -180,20 +155,9 @@ class RuleQuestionMaker:
             self.wording.hypothesis(rule, template),
             conjunction,
         )
-        row = {
-            "suite": self.suite,
-            "task": rule,
-            "language": "en",
-            "prompt": prompt,
-            "answers": list(self.conclusions(rule, first)),
-            "target": self.target(rule, first),
-            "candidate_set": self.sets[rule][0],
-            "facts": [statement.fact_id],
-            "qset": statement.fact_id,
-            "rule": rule,
-            "template": form,
-            "split": split or statement.split,
-        }
+        columns = {"target": self.target(rule, first), "candidate_set": self.sets[rule][0], "rule": rule}
+        columns |= {"template": form, "split": split or statement.split}
+        row = question_row(statement, rule, prompt, self.conclusions(rule, first), **columns)
         return assign_question_id(row, shown)
 
     def predisposition(self, rule: str, statement: Statement, template: str) -> Row:
@@ -203,35 +167,30 @@ class RuleQuestionMaker:
             target = self.statements.patterns[statement.subject].infix
         else:
             target = self.wording.format_candidate(statement.subject)
-        row = {
-            "suite": self.suite,
-            "task": "predisposition",
-            "language": "en",
-            "prompt": self.wording.predisposition(rule, template),
-            "answers": [target],
+        columns = {
             "target": target,
             "candidate_set": self.sets[kind][0],
-            "facts": [statement.fact_id],
-            "qset": statement.fact_id,
             "rule": rule,
             "template": f"{rule}/{template}",
-            "split": statement.split,
         }
-        return assign_question_id(row, "predisposition")
+        prompt = self.wording.predisposition(rule, template)
+        return assign_question_id(question_row(statement, PREDISPOSITION, prompt, [target], **columns), PREDISPOSITION)
 
-    def control_statements(self, rule: str, statements: Sequence[Statement], seed: int) -> dict[str, Statement]:
+    def control_statements(self, rule: str, statements: Sequence[Statement]) -> dict[str, Statement]:
         """Draw for each statement a control: a first premise that entails nothing with the second one.
 
         Returns:
             Controls by the fact id of the statement; a statement without any suitable control has none.
         """
         pool = sorted(statements, key=lambda statement: statement.fact_id)
+        # A premise about the subject or one of its ancestors would entail a conclusion.
+        hierarchy = "SCO" if rule in ("rdfs9", "rdfs11") else "SPO"
         controls = {}
         for statement in statements:
-            generator = random.Random(derived_seed("ontology control", seed, rule, statement.fact_id))
+            generator = random.Random(derived_seed("ontology control", self.options.seed, rule, statement.fact_id))
             drawn = (pool[generator.randrange(len(pool))] for _ in range(_CONTROL_DRAWS))
             start = generator.randrange(len(pool))
-            entailing = {statement.subject, *self.ancestors(_hierarchy_task(rule), statement.subject)}
+            entailing = {statement.subject, *self.ancestors(hierarchy, statement.subject)}
             right = self.right_answers(rule, statement)
             for control in itertools.chain(drawn, pool[start:], pool[:start]):
                 if control.subject not in entailing and right.isdisjoint(self.conclusions(rule, control)):
@@ -251,10 +210,7 @@ class RuleQuestionMaker:
             right |= self.ancestors("SPO" if task == "SPO" else "SCO", gold)
         if task in ("SCO", "SPO"):
             right |= {statement.subject, *self.ancestors(task, statement.subject)}
-        if task_or_rule == "rdfs7":
-            patterns = self.statements.patterns
-            right = {patterns[label].infix for label in right if label in patterns}
-        return right
+        return set(self.statements.infixes(right)) if task_or_rule == "rdfs7" else right
 
     def ancestors(self, task: str, name: str) -> set[str]:
         """Return all ancestors of a class (``task`` SCO) or a property (SPO), by transitive closure."""
@@ -275,11 +231,6 @@ class RuleQuestionMaker:
         return pattern is not None and pattern.infix not in conclusions
 
 
-def _hierarchy_task(rule: str) -> str:
-    """Return the task with the ancestors of a rule's subjects: classes (SCO) or properties (SPO)."""
-    return "SCO" if rule in ("rdfs9", "rdfs11") else "SPO"
-
-
 def assign_question_id(row: Row, shown: str) -> Row:
     """Set an id that also depends on the fact: two statements with one prompt and one answer are two questions."""
     asked = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
@@ -288,11 +239,9 @@ def assign_question_id(row: Row, shown: str) -> Row:
     return row
 
 
-def _premise_row(row: Row, shown: str, first: Sequence[str] = (), second: Sequence[str] = ()) -> Row:
-    return {
-        "question_id": row["question_id"],
-        "shown": shown,
-        "first": list(first),
-        "second": list(second),
-        "memory": "half",
-    }
+def premise_row(
+    row: Row, shown: str, first: Sequence[str] = (), second: Sequence[str] = (), memory: str = "half"
+) -> Row:
+    """Make a row of the premises table: which premises a question shows, and the questions that ask for them."""
+    named = {"first": list(first), "second": list(second)}
+    return {"question_id": row["question_id"], "shown": shown, **named, "memory": memory}
