@@ -10,7 +10,7 @@ from merkhet.core.errors import InputError
 from merkhet.engine.study import Study, make_study
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.suites.quickstart import suite as quickstart
-from merkhet.suites.quickstart.options import read_options
+from merkhet.suites.quickstart.options import QuickstartOptions
 
 PACKS = ["elements", "countries", "offices", "taxonomy"]
 
@@ -30,7 +30,7 @@ def test_questions_are_those_of_all_facts() -> None:
     different = []
     for limit, tasks, seed in ((1, ["completion"], 0), (10, [], 0), (14, ["checking"], 3)):
         study = limited_study(limit, tasks, seed)
-        options = read_options(study)
+        options = QuickstartOptions.of(study)
         every = quickstart._make(study, Path(), options, quickstart._schema(options, Path()))
         made = quickstart.build(study, Path())
         if not made.questions.equals(every.questions) or made.facts.num_rows > every.facts.num_rows:
@@ -47,7 +47,7 @@ def test_ten_questions_leave_most_facts_unread(whole: KnowledgeBase) -> None:
 def test_a_turn_that_made_no_question_is_noticed() -> None:
     """A relation without a question passes its turn to one that was not read: all facts are needed then."""
     study = limited_study(10, ["completion"], 0)
-    schema = quickstart._limit_relations(study, quickstart._schema(read_options(study), Path()))
+    schema = quickstart._limit_relations(study, quickstart._schema(QuickstartOptions.of(study), Path()))
     made = quickstart.build(study, Path())
     assert quickstart._covers(made, schema, study)
     first = made.questions.filter([not row.startswith("symbol/") for row in made.questions["template"].to_pylist()])
