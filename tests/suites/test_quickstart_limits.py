@@ -56,9 +56,9 @@ def test_a_turn_that_made_no_question_is_noticed() -> None:
 
 def test_options_are_checked() -> None:
     for options, said in (
-        ({"choices": 1}, "choices must be an integer ≥ 2, got 1 (options.choices)"),
-        ({"choices": "x"}, "choices must be an integer ≥ 2, got 'x' (options.choices)"),
-        ({"templates": 3}, "templates must be a path, got 3 (options.templates)"),
+        ({"choices": 1}, "options.choices must be an integer ≥ 2, got 1"),
+        ({"choices": "x"}, "options.choices must be an integer ≥ 2, got 'x'"),
+        ({"templates": 3}, "options.templates must be a path, got 3"),
     ):
         study = make_study({"suite": "quickstart", "knowledge": PACKS, "options": options}, "a test")
         with pytest.raises(InputError) as refused:

@@ -62,8 +62,9 @@ def _make(
             distinct_names=True,
         )
         if predicates:
-            # Embedded packs are small: threads would cost more than they save.
+            # Embedded packs are small: threads and join orders would cost more than they save.
             knowledge.connection.execute("set threads = 1")
+            knowledge.connection.execute("set disabled_optimizers = 'join_order,statistics_propagation'")
         with open_tables(knowledge.connection, None, ("facts", "names")) as tables:
             return make_benchmark(tables, schema, maker_options, study.tasks or TASKS)
 
