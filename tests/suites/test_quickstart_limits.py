@@ -58,7 +58,7 @@ def test_options_are_checked() -> None:
     for options, said in (
         ({"choices": 1}, "options.choices must be an integer ≥ 2, got 1"),
         ({"choices": "x"}, "options.choices must be an integer ≥ 2, got 'x'"),
-        ({"templates": 3}, "options.templates must be a path, got 3"),
+        ({"templates": 3}, "options.templates must be a path or null, got 3"),
     ):
         study = make_study({"suite": "quickstart", "knowledge": PACKS, "options": options}, "a test")
         with pytest.raises(InputError) as refused:
