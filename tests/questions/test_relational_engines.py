@@ -14,7 +14,7 @@ from merkhet.api import build
 from merkhet.core.errors import InputError
 from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.store import KnowledgeBase
-from merkhet.questions.makers import question_builder
+from merkhet.questions.makers import distractors
 from merkhet.questions.makers.make_questions import make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
 
@@ -30,7 +30,7 @@ def world(tmp_path_factory):
 @pytest.mark.cluster
 def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch):
     store, schema = world
-    monkeypatch.setattr(question_builder, "MAX_POOL_FACTS", 12)
+    monkeypatch.setattr(distractors, "MAX_POOL_FACTS", 12)
     here = made_from(store, schema, 1)
     with (
         KnowledgeBase.open(store) as knowledge,
@@ -62,7 +62,7 @@ def test_some_facts_are_asked_about_and_all_say_what_is_right(world):
 def test_of_large_relations_some_names_are_offered_as_wrong(world, monkeypatch):
     store, schema = world
     whole = made_from(store, schema, 1)
-    monkeypatch.setattr(question_builder, "MAX_POOL_FACTS", 6)
+    monkeypatch.setattr(distractors, "MAX_POOL_FACTS", 6)
     some = made_from(store, schema, 1)
     assert rows_of(some, "completion") == rows_of(whole, "completion")
     said = [{row["prompt"] for row in rows_of(one, "checking") if row["target"] == "No"} for one in (whole, some)]

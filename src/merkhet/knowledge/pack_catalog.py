@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / "pack.yaml"
     if not path.is_file():
         raise InputError(f"{folder} is not a knowledge pack: it has no pack.yaml. Name a file in it, or a pack.")
+    return _read_checked(path, path.stat().st_mtime_ns)
+
+
+@functools.cache
+def _read_checked(path: Path, _modified: int) -> dict[str, Any]:
+    """Read a manifest; cached by its time of modification, because a build needs it twice."""
     manifest = read_yaml(path, "what the pack is")
     manifest = manifest if isinstance(manifest, dict) else {}
     missing = [key for key in ("name", "title", "description", "licence") if key not in manifest]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,14 @@ class DuckTables(Tables):
 
         The connection is busy until the last batch is taken.
         """
-        reader = self.connection.sql(f"select * from {table}").to_arrow_reader(_BATCH_ROWS)
+        yield from self._read_batches(f"select * from {table}")
+
+    def map_batches(self, table: str, query: str, transform: Callable[[pa.Table], pa.Table]) -> None:
+        """Create or replace a table from the rows of a query, transformed by Python batch by batch."""
+        self.load_batches(table, map(transform, self._read_batches(query)))
+
+    def _read_batches(self, query: str) -> Iterator[pa.Table]:
+        reader = self.connection.sql(query).to_arrow_reader(_BATCH_ROWS)
         empty = True
         for batch in reader:
             empty = False

@@ -49,11 +49,6 @@ class SparkTables(Tables):
         """Create or replace a table from a query; rows with the same ``by`` share a folder."""
         self._store(table, self._frame(query), by)
 
-    def define_view(self, table: str, query: str) -> None:
-        """Name a query that one later query reads; Spark plans both together."""
-        self._forget(table)
-        self._frame(query).createOrReplaceTempView(table)
-
     def add(self, table: str, query: str) -> None:
         """Append the rows of a query to a table, columns matched by name; deferred until the table is read."""
         from pyspark.sql import functions as F  # noqa: N812

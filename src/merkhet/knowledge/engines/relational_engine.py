@@ -32,10 +32,6 @@ class Tables(ABC):
         ``by`` is a column with few values that later queries filter by; its rows are stored together.
         """
 
-    def define_view(self, table: str, query: str) -> None:
-        """Name a query that one later query reads; an engine may plan both together."""
-        self.make(table, query)
-
     @abstractmethod
     def add(self, table: str, query: str) -> None:
         """Append the rows of a query to a table, columns matched by name."""

@@ -103,17 +103,23 @@ def case_sql(branches: Iterable[tuple[str, str]], default: str = "null") -> str:
     return f"case {cases} else {default} end" if cases else default
 
 
+def lookup_sql(texts: Iterable[str], number: str) -> str:
+    """Return SQL for the text at a position that an expression yields, counted from 0."""
+    return f"[{sql_literals(texts)}][{number} + 1]"
+
+
 def usable_templates_sql(relations: Mapping[int, Iterable[tuple[int, str]]]) -> str:
     """Return SQL for the list of numbers of the templates that can word a fact, from templates by relation number."""
-    return case_sql(
-        (
-            f"rel = {rel}",
-            "list_filter(["
-            + ", ".join(f"case when {usable_sql(template)} then {number} end" for number, template in templates)
-            + "], lambda x: x is not null)",
-        )
-        for rel, templates in relations.items()
-    )
+    branches = []
+    for rel, templates in relations.items():
+        conditions = {number: usable_sql(template) for number, template in templates}
+        if set(conditions.values()) == {"true"}:
+            numbers = f"[{', '.join(map(str, conditions))}]"
+        else:
+            cases = ", ".join(f"case when {condition} then {number} end" for number, condition in conditions.items())
+            numbers = f"list_filter([{cases}], lambda x: x is not null)"
+        branches.append((f"rel = {rel}", numbers))
+    return case_sql(branches)
 
 
 def any_usable_sql(relations: Mapping[int, Iterable[tuple[int, str]]]) -> str:

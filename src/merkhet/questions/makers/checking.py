@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from merkhet.core import SLOT
 from merkhet.questions.english import capitalize
 from merkhet.questions.makers._template_sql import sentence_sql, sql_literal, usable_templates_sql
+from merkhet.questions.makers.distractors import draw_distractors, said_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Relation
 
@@ -42,23 +43,24 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
             count(*) filter (not truth) over (partition by rel))"""
     builder.create_table(
         "to_check",
-        f"""with facts_to_check as (
-            select *, row_number() over (
-                partition by rel order by {builder.draw_sql("'check'", "fact_id")}, fact_id, s, o) as turn
+        f"""with drawn as (
+            select rel, fact_id, s, o, "start", "end", domain, split, numeric,
+                {builder.draw_sql("'check'", "fact_id")} as draw
             from worded where stated and asked and rel in ({numbers})
+        ), facts_to_check as (
+            select *, row_number() over (partition by rel order by draw, fact_id, s, o) as turn from drawn
             qualify row_number() over (partition by rel, s, o order by fact_id) = 1
-        ) select *, case when numeric or {builder.draw_sql("'corrupt'", "fact_id")} % 2 = 0 then 'object'
-                    else 'subject' end as ask from facts_to_check
-        order by turn, {builder.draw_sql("'check'", "fact_id")}, fact_id, rel
-        limit {sample}""",
+        ), sample as (
+            select * exclude (draw) from facts_to_check order by turn, draw, fact_id, rel limit {sample}
+        ), asked_facts as (
+            select *, case when numeric or {builder.draw_sql("'corrupt'", "fact_id")} % 2 = 0 then 'object'
+                else 'subject' end as ask from sample
+        )
+        select *, fact_id as id,
+            case when ask = 'object' then {said_sql(builder, "object")} else {said_sql(builder, "subject")} end as said
+        from asked_facts""",
     )
-    builder.create_table(
-        "to_corrupt",
-        f"""select fact_id as id, rel, ask, domain,
-            case when ask = 'object' then {builder.said_sql("object")} else {builder.said_sql("subject")} end as said
-        from to_check""",
-    )
-    builder.draw_distractors("to_corrupt", "corruptions", 1, "corruption")
+    draw_distractors(builder, "to_check", "corruptions", 1, "corruption")
     fitting = usable_templates_sql({rel: enumerate(relation.templates) for rel, relation in relations.items()})
     builder.create_table(
         "judged_plain",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from merkhet.core.schemas import candidate_set_id
@@ -12,12 +12,14 @@ from merkhet.questions.makers._template_sql import (
     case_sql,
     context_sql,
     field_column,
+    lookup_sql,
     sentence_sql,
     slot_form,
     sql_literal,
     usable_sql,
     usable_templates_sql,
 )
+from merkhet.questions.makers.distractors import draw_distractors, said_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Relation
 from merkhet.questions.templates import PLACEHOLDERS, placeholder_names
@@ -66,29 +68,50 @@ def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
     return ambiguities
 
 
+@dataclass(frozen=True)
+class _Slot:
+    """A template with an asked field."""
+
+    relation: str
+    rel: int
+    ask: str
+    template: str
+    label: str
+    form: str
+    begins: bool
+
+
 def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
     """Ask each fact once, among distractors; facts with several right answers offer one of them."""
-    slots = {
-        (builder.relation_numbers[relation.name], ask, number): (relation, template, *slot_form(template, ask))
+    slots = [
+        _Slot(
+            relation.name,
+            builder.relation_numbers[relation.name],
+            ask,
+            template,
+            f"{relation.name}/{number}",
+            *slot_form(template, ask),
+        )
         for relation in builder.used_relations
         if relation.completion
         for ask in relation.asks
-        for number, template in enumerate(relation.templates)
+        for number, template in enumerate(relation.templates, 1)
         if ask in placeholder_names(template)
-    }
+    ]
     if not slots:
         return
-    _sample_facts(builder, {key: template for key, (_, template, _, _) in slots.items()})
-    builder.draw_distractors("to_complete", "wrong_names", choice_count - 1, "choices", tries=8 * choice_count)
-    _create_offers(builder, {key: (form, begins) for key, (_, _, form, begins) in slots.items()})
-    builder.slots.update((relation.name, key[1], form, begins) for key, (relation, _, form, begins) in slots.items())
-    used = {tuple(row) for row in builder.rows("select distinct rel, ask, number from completed")}
+    builder.slots.update((slot.relation, slot.ask, slot.form, slot.begins) for slot in slots)
+    _sample_facts(builder, slots)
+    draw_distractors(builder, "to_complete", "wrong_names", choice_count - 1, "choices", tries=8 * choice_count)
+    _create_offers(builder, slots)
+    builder.add_forms("completed_plain", "completed")
+    used = {row[0] for row in builder.rows("select distinct slot from completed_plain")}
     builder.add_sentences(
         "completed",
         [
-            (_slot_condition(key), sentence_sql(template, key[1]), f"{relation.name}/{key[2] + 1}")
-            for key, (relation, template, _, _) in slots.items()
-            if key in used
+            (f"slot = {number}", sentence_sql(slot.template, slot.ask), slot.label)
+            for number, slot in enumerate(slots)
+            if number in used
         ],
         task="'completion'",
         prompt="sentence",
@@ -100,15 +123,7 @@ def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
     )
 
 
-_Slot = tuple[int, str, int]
-"""Number of a relation, asked field, number of a template."""
-
-
-def _slot_condition(slot: _Slot) -> str:
-    return f"rel = {slot[0]} and ask = '{slot[1]}' and number = {slot[2]}"
-
-
-def _sample_facts(builder: QuestionBuilder, templates: Mapping[_Slot, str]) -> None:
+def _sample_facts(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
     """Create the table of the facts to ask about, in turn from each relation, with a template each.
 
     More are drawn than are asked, since some have no distractors.
@@ -116,21 +131,19 @@ def _sample_facts(builder: QuestionBuilder, templates: Mapping[_Slot, str]) -> N
     branches, fitting = [], []
     for ask in PLACEHOLDERS:
         by_relation: dict[int, list[tuple[int, str]]] = {}
-        for (rel, asked, number), template in templates.items():
-            if asked == ask:
-                by_relation.setdefault(rel, []).append((number, template))
+        for number, slot in enumerate(slots):
+            if slot.ask == ask:
+                by_relation.setdefault(slot.rel, []).append((number, slot.template))
         if by_relation:
             branches.append(
-                f"""select *, '{ask}' as ask, {builder.said_sql(ask)} as said, {field_column(ask)} as name from worded
+                f"""select rel, fact_id, s, o, "start", "end", domain, split, '{ask}' as ask,
+                {said_sql(builder, ask)} as said, {field_column(ask)} as name from worded
                 where stated and asked and {any_usable_sql(by_relation)} and {field_column(ask)} is not null"""
             )
             fitting.append((f"ask = '{ask}'", usable_templates_sql(by_relation)))
     limit = builder.options.limit
-    relations = {rel for rel, _, _ in templates}
+    relation_count = len({slot.rel for slot in slots})
     draw = builder.draw_sql("'complete'", "fact_id", "ask")
-    relation_names = case_sql(
-        (f"rel = {rel}", sql_literal(name)) for name, rel in builder.relation_numbers.items() if rel in relations
-    )
     builder.create_table(
         "to_complete",
         f"""with askable as (
@@ -139,39 +152,36 @@ def _sample_facts(builder: QuestionBuilder, templates: Mapping[_Slot, str]) -> N
         ), turns as (
             select *, row_number() over (partition by rel order by {draw}, fact_id, ask) as turn from askable
         ), sample as (
-            select *, {case_sql(fitting)} as fitting from turns
-            {"" if limit is None else f"order by turn, rel limit {2 * (limit + len(relations))}"}
-        )
-        select *, concat_ws(chr(31), fact_id, ask, {relation_names}) as id,
-            fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
-        from sample""",
+            select * from turns
+            {"" if limit is None else f"order by turn, rel limit {2 * (limit + relation_count)}"}
+        ), fitted as (select *, {case_sql(fitting)} as fitting from sample)
+        select * exclude (fitting),
+            concat_ws(chr(31), fact_id, ask, {lookup_sql(builder.relation_numbers, "rel")}) as id,
+            fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as slot
+        from fitted""",
     )
 
 
-def _create_offers(builder: QuestionBuilder, slots: Mapping[_Slot, tuple[str, bool]]) -> None:
+def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
     """Create the table of completions: facts with their choices and right answers, as they fill the slot."""
-    forms = case_sql((_slot_condition(slot), sql_literal(form)) for slot, (form, _) in slots.items())
-    begins = [_slot_condition(slot) for slot, (_, begins) in slots.items() if begins]
+    form = lookup_sql([slot.form for slot in slots], "t.slot")
+    begins = [str(number) for number, slot in enumerate(slots) if slot.begins]
     shown = case_sql(
-        ((f"form = '{form}'", f"f.shown_{form}") for form in sorted({form for form, _ in slots.values()} - {""})),
-        "n.name",
+        ((f"{form} = '{name}'", f"f.shown_{name}") for name in sorted({slot.form for slot in slots} - {""})), "n.name"
     )
-    order = builder.draw_sql("'choice order'", "id", "name")
+    if begins:
+        shown = f"case when t.slot in ({', '.join(begins)}) then capital({shown}) else {shown} end"
     limit = builder.options.limit
     builder.create_table(
-        "completed",
+        "completed_plain",
         f"""with names_by_id as (
             select id, name, true as wrong from wrong_names union all
             select t.id, r.name, false as wrong from to_complete t
             join truths r on r.rel = t.rel and r.ask = t.ask and r.said = t.said
-        ), slot_forms as (
-            select id, name as right_name, {forms} as form, {" or ".join(begins) or "false"} as begins from to_complete
-        ), formed_names as (
-            select n.id, n.name, n.wrong, n.name = s.right_name as is_target, s.begins, {shown} as formed
-            from names_by_id n join slot_forms s on s.id = n.id left join forms f on f.name = n.name
         ), shown_names as (
-            select *, case when begins then capital(formed) else formed end as shown, {order} as place
-            from formed_names
+            select n.id, n.name, n.wrong, n.name = t.name as is_target, {shown} as shown,
+                {builder.draw_sql("'choice order'", "n.id", "n.name")} as place
+            from names_by_id n join to_complete t on t.id = n.id left join forms f on f.name = n.name
         ), offers as (
             select id, min(shown) filter (is_target) as target,
                 list(distinct shown order by shown) filter (not wrong) as answers,

@@ -5,13 +5,14 @@ All hierarchies are processed together; the column ``h`` is the number of the hi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
-from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal, template_sql
-from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
+from merkhet.questions.english import FORMS
+from merkhet.questions.makers._template_sql import template_sql
+from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Hierarchy
 from merkhet.questions.templates import PLACEHOLDER
 
@@ -26,19 +27,21 @@ def make_distinctions(builder: QuestionBuilder) -> list[str]:
         return []
     _create_members(builder, hierarchies)
     categories = {
-        h: (count, example)
-        for h, count, example in builder.rows(
-            "select h, count(distinct category), min(category) from members group by h order by h"
+        h: (count, example, count_below)
+        for h, count, example, count_below in builder.rows(
+            """select c.h, count(*), min(c.name), count(m.name) from categories c
+            left join (select distinct h, name from members) m on m.h = c.h and m.name = c.name
+            group by c.h order by c.h"""
         )
     }
-    several = [h for h, (count, _) in categories.items() if count > 1]
+    several = [h for h, (count, _, _) in categories.items() if count > 1]
     if several:
-        _create_trios(builder, {h: categories[h][0] for h in several})
+        _create_trios(builder, several, [h for h in several if categories[h][2] > 0.1 * categories[h][0]])
         _find_odd_ones(builder, several)
         _add_questions(builder, hierarchies)
         trio_counts, odd_counts = (_count_by_hierarchy(builder, table) for table in ("trios", "odd_ones"))
     remarks = []
-    for h, (count, example) in categories.items():
+    for h, (count, example, _) in categories.items():
         name = hierarchies[h].name
         if count < 2:
             remarks.append(
@@ -57,7 +60,7 @@ def _count_by_hierarchy(builder: QuestionBuilder, table: str) -> dict[int, int]:
 
 
 def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> None:
-    """Create the tables of members with their categories, and of all ancestors, stated or inferred."""
+    """Create the tables of members, of their categories, and of all ancestors, stated or inferred."""
     rows = [
         {"h": h, "predicate": predicate, "given_domain": hierarchy.domain, "form": hierarchy.form}
         for h, hierarchy in enumerate(hierarchies)
@@ -65,52 +68,35 @@ def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> N
     ]
     columns = [("h", pa.int32()), ("predicate", pa.string()), ("given_domain", pa.string()), ("form", pa.string())]
     builder.tables.load("hierarchies", pa.Table.from_pylist(rows, pa.schema(columns)))
-    # One join at a time: several at once would need memory for all of them.
-    views = {
-        "category_facts": """select h.h, f.fact_id, f.rule, coalesce(h.given_domain, f.domain) as domain, f.subject,
-            f.object, f.value from facts f join hierarchies h on h.predicate = f.predicate""",
-        "category_subjects": """select f.h, f.fact_id, f.rule, f.domain, f.object, f.value, a.name as s
-            from category_facts f join named a on a.entity = f.subject""",
-        "category_objects": """select b.entity, b.name from named b
-            semi join category_subjects f on f.object = b.entity""",
-    }
-    for view, query in views.items():
-        builder.tables.define_view(view, query)
     builder.create_table(
         "categorized",
-        """select f.h, f.fact_id, f.rule, f.domain, f.object is null as numeric, f.s, coalesce(b.name, v.text) as o
-        from category_subjects f left join category_objects b on b.entity = f.object
+        """select h.h, f.fact_id, f.rule, coalesce(h.given_domain, f.domain) as domain, f.object is null as numeric,
+            a.name as s, coalesce(b.name, v.text) as o
+        from facts f join hierarchies h on h.predicate = f.predicate
+        join named a on a.entity = f.subject
+        left join named b on b.entity = f.object
         left join value_texts v on v.value = f.value""",
     )
-    for view in views:
-        builder.tables.drop(view)
     builder.create_table(
         "members",
         """select h, fact_id, s as name, o as category, domain, split_of(s, o) as split
         from categorized where rule is null and s != o
         qualify row_number() over (partition by h, s, o order by fact_id) = 1""",
     )
+    builder.create_table("categories", "select distinct h, category as name from members")
     edges = """select h, name as low, category as high from members union
         select h, s as low, o as high from categorized where not numeric and o is not null"""
     make_transitive_closure(builder.tables, edges, "above", "h")
     builder.tables.drop("categorized")
 
 
-def _create_trios(builder: QuestionBuilder, category_counts: dict[int, int]) -> None:
+def _create_trios(builder: QuestionBuilder, hierarchies: Sequence[int], deep: Sequence[int]) -> None:
     """Group the members of each category and split by three.
 
-    In a hierarchy of several levels only leaves are members, and top categories are too wide to group by: nobody
-    thinks of a peg and an appliance as two devices.
+    In a hierarchy of several levels (``deep``) only leaves are members, and top categories are too wide to group by:
+    nobody thinks of a peg and an appliance as two devices.
     """
-    builder.create_table("categories", "select distinct h, category as name from members")
-    both_counts = dict(
-        builder.rows(
-            """select m.h, count(distinct m.name) from members m
-            semi join categories c on c.h = m.h and c.name = m.name group by m.h"""
-        )
-    )
-    deep = [h for h, count in category_counts.items() if both_counts.get(h, 0) > 0.1 * count]
-    flat = [h for h in category_counts if h not in deep]
+    flat = [h for h in hierarchies if h not in deep]
     builder.create_table(
         "grouped",
         f"""select * from members where h in ({_numbers(flat)})
@@ -151,6 +137,7 @@ def _numbers(values: Iterable[int]) -> str:
 def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
     """Find an odd one out for each trio: not in its category, not above it, in no category with just two of the three.
 
+    The category and everything above it are among ``trio_categories``.
     Candidates are tried in rounds; the nearest that fits wins, which shares most categories with all three. A
     hierarchy without a match in a round after the first is not tried again.
     """
@@ -169,7 +156,8 @@ def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
     )
     builder.create_table(
         "trio_below",
-        "select distinct t.h, t.id, a.low from trio_names t join above a on a.h = t.h and a.high = t.name",
+        """select h, id, name as low from trio_names
+        union select t.h, t.id, a.low from trio_names t join above a on a.h = t.h and a.high = t.name""",
     )
     nothing = ", ".join(f"cast(null as varchar) as {name}" for name in ("id", "odd", "fact_id"))
     builder.create_table("odd_ones", f"select cast(null as integer) as h, {nothing} where false")
@@ -206,20 +194,17 @@ def _try_odd_ones(builder: QuestionBuilder, turn: int, hierarchies: list[int]) -
     builder.create_table(
         "odd_found",
         f"""with fitting as (
-            select * from odd_tried t where odd != category
-            and not exists (select 1 from trio_names n where n.h = t.h and n.id = t.id and n.name = t.odd)
-            and not exists (select 1 from above a where a.h = t.h and a.low = t.odd and a.high = t.category)
-            and not exists (select 1 from above a where a.h = t.h and a.low = t.category and a.high = t.odd)
-            and not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
+            select * from odd_tried t
+            where not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
             and not exists (select 1 from trio_below b where b.h = t.h and b.id = t.id and b.low = t.odd)
         ), judged_odd as (
             select f.h, f.id, f.odd, f.fact_id, coalesce(bool_or(c.members = 2), false) as confusing,
-                count(*) filter (where c.members = 3) as near
+                bool_or(a.high = f.category) as member, count(*) filter (where c.members = 3) as near
             from fitting f join above a on a.h = f.h and a.low = f.odd
             left join trio_categories c on c.h = f.h and c.id = f.id and c.high = a.high
             group by f.h, f.id, f.odd, f.fact_id
         )
-        select h, id, odd, fact_id from judged_odd where not confusing
+        select h, id, odd, fact_id from judged_odd where not confusing and not member
         qualify row_number() over (
             partition by h, id order by -near, {builder.draw_sql("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
     )
@@ -238,19 +223,26 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         for match in PLACEHOLDER.finditer(text)
         if match[2] == "category"
     }
-    builder.create_name_forms(
-        " union all ".join(
-            [
-                "select n.name, h.form from trio_names n join hierarchies h on h.h = n.h",
-                "select o.odd as name, h.form from odd_ones o join hierarchies h on h.h = o.h",
-                *(f"select category as name, {sql_literal(form)} as form from trios" for form in category_forms),
-            ]
-        ),
-        "member_forms",
-    )
+    forms = [FORMS[hierarchy.form] for hierarchy in hierarchies]
+
+    def add_words(batch: pa.Table) -> pa.Table:
+        rows = batch.select(["h", "names", "odd", "place"]).to_pylist()
+        quartets = [[*row["names"][: row["place"]], row["odd"], *row["names"][row["place"] :]] for row in rows]
+        choices = [list(map(forms[row["h"]], names)) for row, names in zip(rows, quartets, strict=True)]
+        texts = {
+            "choices": choices,
+            "members": [f"{', '.join(names[:-1])}, and {names[-1]}" for names in choices],
+            "target": [names[row["place"]] for row, names in zip(rows, choices, strict=True)],
+            **{f"category_{form}": map(FORMS[form], batch["category"].to_pylist()) for form in category_forms},
+        }
+        for column, values in texts.items():
+            kind = pa.list_(pa.string()) if column == "choices" else pa.string()
+            batch = batch.append_column(column, pa.array(values, kind))
+        return batch
+
     limit = builder.options.limit
-    builder.create_table(
-        "fours",
+    builder.tables.map_batches(
+        "quartets",
         f"""with numbered as (
             select g.*, o.odd, o.fact_id as odd_fact,
                 row_number() over (partition by g.h order by {builder.draw_sql("'place'", "g.id")}, g.id) - 1 as n
@@ -258,26 +250,8 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         )
         select *, ({"n" if limit is None else "n + h"}) % 4 as place from numbered
         {"" if limit is None else f"order by n, h limit {limit}"}""",
+        add_words,
     )
-    shown = ", ".join(f"k_{form}.shown as category_{form}" for form in category_forms)
-    joins = " ".join(
-        f"join member_forms k_{form} on k_{form}.name = q.category and k_{form}.form = {sql_literal(form)}"
-        for form in category_forms
-    )
-    orders = [["odd", "a", "b", "c"], ["a", "odd", "b", "c"], ["a", "b", "odd", "c"], ["a", "b", "c", "odd"]]
-    builder.create_table(
-        "four_names",
-        f"""select q.h, q.id, q.facts, q.odd_fact, q.domain, q.split, q.place, f.shown as odd,
-            a.shown as a, b.shown as b, c.shown as c{", " if shown else ""}{shown}
-        from fours q join (select distinct h, form from hierarchies) t on t.h = q.h
-        join member_forms f on f.name = q.odd and f.form = t.form
-        join member_forms a on a.name = q.names[1] and a.form = t.form
-        join member_forms b on b.name = q.names[2] and b.form = t.form
-        join member_forms c on c.name = q.names[3] and c.form = t.form {joins}""",
-    )
-    listing = pick_sql([enumeration_sql(order) for order in orders], "place")
-    choices = pick_sql([f"[{', '.join(order)}]" for order in orders], "place")
-    builder.create_table("quartets", f"select *, {listing} as members, {choices} as choices from four_names")
     draw = builder.draw_sql("'template'", "id")
     used = {row[0] for row in builder.rows("select distinct h from quartets")}
     builder.add_sentences(
@@ -294,12 +268,12 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         ],
         task="'distinction'",
         prompt="sentence",
-        answers="[odd]",
-        target="odd",
+        answers="[target]",
+        target="target",
         choices="choices",
         facts="list_append(facts, odd_fact)",
         qset="id",
-        entities="[odd, a, b, c]",
+        entities="list_prepend(target, list_filter(choices, lambda x: x != target))",
     )
 
 

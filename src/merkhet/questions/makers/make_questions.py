@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -17,9 +18,8 @@ from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
 from merkhet.questions.makers.distinction import make_distinctions
-from merkhet.questions.makers.number_comparison import make_comparisons
+from merkhet.questions.makers.distractors import create_pool, create_truths
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
-from merkhet.questions.makers.reasoning import make_reasoning
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import Schema
 
@@ -51,8 +51,10 @@ def make_benchmark(
     Returns:
         The questions; ``about`` says what was made, what was left out, and why.
     """
-    builder = QuestionBuilder(tables, schema, options)
     tasks = tuple(tasks) or TASKS
+    builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or "reasoning" in tasks)
+    create_truths(builder)
+    create_pool(builder)
     remarks: list[str] = []
     ambiguity: list[dict[str, Any]] = []
     if "completion" in tasks:
@@ -62,6 +64,9 @@ def make_benchmark(
     if "checking" in tasks:
         remarks += make_checks(builder)
     if "reasoning" in tasks:
+        from merkhet.questions.makers.number_comparison import make_comparisons
+        from merkhet.questions.makers.reasoning import make_reasoning
+
         remarks += make_reasoning(builder) + make_comparisons(builder)
     remarks += _remark_unworded(builder)
     if builder.asked_count < builder.fact_count:
@@ -69,7 +74,7 @@ def make_benchmark(
             f"questions are made of some {builder.asked_count:,} of {builder.fact_count:,} facts, drawn by their ids; "
             "all of them say what is right"
         )
-    questions = _collect_questions(builder)
+    questions, entities = _collect_questions(builder)
     counts: Sequence[Mapping[str, Any]] = ()
     if control is not None:
         questions, counts = control(questions)
@@ -83,7 +88,7 @@ def make_benchmark(
         candidates=_candidates(builder, questions),
         facts=_facts(builder, questions),
         frequencies=_frequencies(builder, tasks),
-        entities=_entities(builder, questions),
+        entities=entities.filter(pc.is_in(entities["question_id"], questions["question_id"].combine_chunks())),
         about={
             "domains": domains,
             "knowledge_types": dict(schema.domains),
@@ -95,34 +100,26 @@ def make_benchmark(
     )
 
 
-def _collect_questions(builder: QuestionBuilder) -> pa.Table:
-    """Return the distinct questions ordered by id; ids are those of ``core.schemas.question_id``."""
-    suite, language = sql_literal(builder.options.suite), sql_literal(builder.options.language)
-    parts = {"prompt": "text", "answers": "list", "target": "text", "choices": "list", "candidate_set": "text"}
-    texts = ", ',', ".join(f"coalesce(json_{kind}({name}), 'null')" for name, kind in parts.items())
-    heads = f"'[', json_text({suite}), ',', json_text(task), ',', json_text({language}), ',', "
-    builder.create_table(
-        "identified",
-        f"""select * from (select 'q_' || left(sha256(concat({heads}{texts}, ']')), 20) as question_id, * from made) q
+def _collect_questions(builder: QuestionBuilder) -> tuple[pa.Table, pa.Table]:
+    """Return the distinct questions and their entities, by id; ids are those of ``core.schemas.question_id``."""
+    suite, language = (
+        sql_literal(json.dumps(text, ensure_ascii=False)) for text in (builder.options.suite, builder.options.language)
+    )
+    kinds = {"prompt": "text", "answers": "list", "target": "text", "choices": "list", "candidate_set": "text"}
+    parts = [suite, "json_text(task)", language]
+    parts += [f"coalesce(json_{kind}({name}), 'null')" for name, kind in kinds.items()]
+    content = "concat('[', " + ", ',', ".join(parts) + ", ']')"
+    table = builder.tables.arrow(
+        f"""select * from (select 'q_' || left(sha256({content}), 20) as question_id, * from made) q
         qualify row_number() over (
-            partition by question_id order by facts, template, qset, domain, rule, split, entities) = 1""",
+            partition by question_id order by facts, template, qset, domain, rule, split, entities) = 1
+        order by question_id"""
     )
-    builder.tables.drop("made")
-    columns = ", ".join(name for name in QUESTIONS.schema.names if name not in ("suite", "language", "words"))
-    table = builder.tables.arrow(
-        f"select {columns}, {suite} as suite, {language} as language from identified order by question_id"
+    for column, text in (("suite", builder.options.suite), ("language", builder.options.language)):
+        table = table.append_column(column, pa.array([text] * len(table), pa.string()))
+    return validate(QUESTIONS, table.drop_columns("entities")), validate(
+        ENTITIES, table.select(["question_id", "entities"])
     )
-    return validate(QUESTIONS, table)
-
-
-def _entities(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
-    """Return the names in each question."""
-    builder.tables.load("kept_questions", questions.select(["question_id"]))
-    table = builder.tables.arrow(
-        "select i.question_id, i.entities from identified i "
-        "semi join kept_questions k on k.question_id = i.question_id order by i.question_id"
-    )
-    return validate(ENTITIES, table)
 
 
 def _balanced_checks(questions: pa.Table, true_word: str) -> pa.Table:
@@ -136,8 +133,7 @@ def _balanced_checks(questions: pa.Table, true_word: str) -> pa.Table:
 
 
 def _count_by_domain(questions: pa.Table) -> dict[str, int]:
-    counted = questions.group_by("domain").aggregate([("question_id", "count")]).to_pylist()
-    return {str(row["domain"]): row["question_id_count"] for row in counted}
+    return {str(row["values"]): row["counts"] for row in pc.value_counts(questions["domain"]).to_pylist()}
 
 
 def _candidates(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
@@ -181,15 +177,17 @@ def _frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
     """Count the facts of a relation by the name in an asked field, in each form that a slot uses."""
     parts = []
     for name, ask, form, begins in sorted(builder.slots):
-        column = field_column(ask, form)
-        answer = f"capital({column})" if begins else column
-        for task in ("completion", "reasoning"):
-            if task in tasks:
-                parts.append(
-                    f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {answer} as answer, "
-                    f"count(*) as count from worded where rel = {builder.relation_numbers[name]} and asked "
-                    f"and {answer} is not null group by {answer}"
-                )
+        answer, join = f"w.{field_column(ask)}", ""
+        if form and ask in ("subject", "object"):
+            answer, join = f"f.shown_{form}", f"join forms f on f.name = {answer}"
+        answer = f"capital({answer})" if begins else answer
+        parts += [
+            f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {answer} as answer, "
+            f"count(*) as count from worded w {join} where rel = {builder.relation_numbers[name]} and asked "
+            f"and {answer} is not null group by {answer}"
+            for task in ("completion", "reasoning")
+            if task in tasks
+        ]
     if not parts:
         return make_table(FREQUENCIES, [])
     table = builder.tables.arrow(

@@ -13,6 +13,7 @@ from merkhet.questions.makers._template_sql import (
     usable_sql,
 )
 from merkhet.questions.makers.completion import register_candidate_set
+from merkhet.questions.makers.distractors import draw_distractors
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Relation
 from merkhet.questions.templates import placeholder_names
@@ -62,7 +63,7 @@ def _reason_about_field(builder: QuestionBuilder, relation: Relation, ask: str) 
     )
     unclear_count = builder.tables.count("unclear_asked")
     if unclear_count:
-        builder.draw_distractors("unclear_asked", "wrong_choices", DISTRACTORS, f"choices {ask}")
+        draw_distractors(builder, "unclear_asked", "wrong_choices", DISTRACTORS, f"choices {ask}")
         for form in sorted({slot_form(template, ask)[0] for template in templates}):
             _create_choices(builder, ask, form)
     for index, template in enumerate(templates):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,10 @@ from merkhet.suites.quickstart.options import QuickstartOptions
 TASKS = ("completion", "checking", "distinction")
 _VOCABULARY = ("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range")
 """Prefixes of predicates of ontologies, which default templates cannot word."""
+
+_DEFAULT_LIMIT = 400
+_DISTINCTIONS_PER_ROUND = 400
+"""Distinction questions that one grouping of the categories' members is expected to yield."""
 
 
 def build(study: Study, home: Path) -> QuestionSet:
@@ -51,17 +56,21 @@ def _make(
         maker_options = MakerOptions(
             "quickstart",
             study.seed,
-            rounds=-(-_limit(study) // 400),
+            rounds=math.ceil(_limit(study) / _DISTINCTIONS_PER_ROUND),
             choices=options.choices,
             limit=_limit(study),
             distinct_names=True,
         )
+        if predicates:
+            # Embedded packs are small: threads and join orders would cost more than they save.
+            knowledge.connection.execute("set threads = 1")
+            knowledge.connection.execute("set disabled_optimizers = 'join_order,statistics_propagation'")
         with open_tables(knowledge.connection, None, ("facts", "names")) as tables:
             return make_benchmark(tables, schema, maker_options, study.tasks or TASKS)
 
 
 def _limit(study: Study) -> int:
-    return study.limit or 400
+    return study.limit or _DEFAULT_LIMIT
 
 
 def _limit_relations(study: Study, schema: Schema) -> Schema:
@@ -157,7 +166,7 @@ SUITE = Quickstart(
         "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
         "probes": ["rank"],
         "metrics": ["accuracy", "r@1", "r@5", "mrr", "f1"],
-        "limit": 400,
+        "limit": _DEFAULT_LIMIT,
         "options": {},
     },
     options=QuickstartOptions,
