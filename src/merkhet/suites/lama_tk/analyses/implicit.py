@@ -111,7 +111,7 @@ def _compare_wordings(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -
 def _paired_wordings(recalled: Recalled, metric: str, seed: int) -> tuple[PairedDifference, int] | None:
     """Compute paraphrase minus within over the facts asked in both; each by its first statement."""
     rows: dict[str, dict[str, int]] = {PARAPHRASE: {}, WITHIN: {}}
-    for row, (fact, template) in enumerate(zip(recalled.facts, recalled.templates, strict=True)):
+    for row, (fact, template) in enumerate(zip(recalled.facts, recalled.template_parts(1), strict=True)):
         if template in rows:
             rows[template].setdefault(fact, row)
     shared = sorted(rows[PARAPHRASE].keys() & rows[WITHIN].keys())

@@ -119,7 +119,7 @@ def _conflict_costs(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
         for metric in _distinct_metrics(run.metrics):
             pair = (memorized.model, twin.model)
             differences[(STATEMENT, metric, *pair)] = run.difference(
-                pair, STATEMENT, metric, "conflict", metric, only=lambda question: len(question.answers) == 1
+                pair, STATEMENT, metric, "conflict", metric, only=("answers", lambda answers: len(answers) == 1)
             )
     return make_comparisons(differences)
 
