@@ -52,7 +52,9 @@ def plan(folder: Path, *, task: str = "completion", settings=SETTINGS, seed: int
     model = resolve_model(spec)
     runtime = ModelRuntime(spec, "bert")
     name = f"{model.name} (tuned)"
-    learning = TrainParams(name, task, model.kind, model.fingerprint, "auto", "cloze", "cloze", settings, seed)
+    learning = TrainParams(
+        name, model.kind, model.fingerprint, "auto", settings, seed, task=task, learner="cloze", identity="cloze"
+    )
     asking = AskParams(name, model.kind, model.fingerprint, "auto", "write", "write", tasks=(task,), learned=LEARNED[0])
     inputs = ("training.parquet", "candidates.parquet")
     answers = (".merkhet/answers/00.parquet", ".merkhet/answers/00.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -213,11 +214,12 @@ class MemorizedRun:
         return clusters.difference(shared.first[rows], shared.second[rows], self.seed_for(*seed_parts)), len(rows)
 
     def above_baseline(self, memorized: MemorizedModel, task: str, metric: str) -> tuple[PairedDifference, int] | None:
-        """Compare a model with its baseline, paired by statement; None without such a task or baseline."""
+        """Compare a model with its baseline, paired by statement; None without such a task, baseline or p-value."""
         baseline = self._baseline_name(memorized)
         if task not in memorized.tasks or (baseline, task) not in self.paired.methods:
             return None
-        return self.difference((memorized.model, baseline), task, metric, task, metric)
+        difference, n = self.difference((memorized.model, baseline), task, metric, task, metric)
+        return None if math.isnan(difference.p) else (difference, n)
 
     def seed_for(self, *parts: str) -> int:
         """Derive the seed of a random draw."""

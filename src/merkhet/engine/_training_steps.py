@@ -27,30 +27,8 @@ logger = logging.getLogger("merkhet.engine")
 
 
 @dataclass(frozen=True)
-class TrainParams:
-    """Parameters of a training on questions."""
-
-    name: str
-    """Name of the trained model in tables."""
-    task: str | None
-    kind: str
-    fingerprint: str
-    dtype: str
-    learner: str
-    identity: str
-    """Name of the learner, with the hash of its file where it is a user's own."""
-    settings: Mapping[str, Any]
-    """Settings of the learner, as the study has them."""
-    seed: int
-    kinds: tuple[str, ...] = ()
-    """Kinds of templates to train on; all that are not soft if empty."""
-    start: tuple[str, ...] = ()
-    """Records of earlier trainings to start from."""
-
-
-@dataclass(frozen=True)
 class WeightParams:
-    """Parameters of a training that changes all weights of a model."""
+    """Parameters of a training."""
 
     name: str
     """Name of the trained model in tables."""
@@ -60,6 +38,20 @@ class WeightParams:
     settings: Mapping[str, Any]
     """Settings that affect the result."""
     seed: int
+
+
+@dataclass(frozen=True)
+class TrainParams(WeightParams):
+    """Parameters of a training on questions; its settings are those of the study."""
+
+    task: str | None
+    learner: str
+    identity: str
+    """Name of the learner, with the hash of its file where it is a user's own."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of templates to train on; all that are not soft if empty."""
+    start: tuple[str, ...] = ()
+    """Records of earlier trainings to start from."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.analysis_options import AnalysisOptions, reads_files
+from merkhet.analysis.analysis_options import AnalysisOptions, reads_files, select_options
 from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
@@ -138,7 +138,6 @@ def _run_suite_analyses(
         average_over=card.get("average_over"),
     )
     models = {line.model for line in inputs.usable}
-    pair_lists = [pairs for run in runs if isinstance(pairs := run.study.options.get("pairs"), list)]
-    pairs = [pair for pair_list in pair_lists for pair in pair_list if models.issuperset(pair)]
-    options = {"lengths": runs[0].study.options.get("lengths"), "pairs": pairs or None}
-    return run_analyses(names, replace(inputs, options=validate(AnalysisOptions, options, "options")))
+    options = [validate(AnalysisOptions, select_options(run.study.options, names), "options") for run in runs]
+    pairs = tuple(pair for of_run in options for pair in of_run.pairs or () if models.issuperset(pair))
+    return run_analyses(names, replace(inputs, options=options[0].model_copy(update={"pairs": pairs or None})))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from merkhet.metrics.answer_table import AnswerTable
 from merkhet.questions.question_files import QuestionSet, read_questions
 
 _ANSWERS_FILE = "answers.parquet"
-_tables: dict[Path, tuple[tuple[object, ...], RunTables]] = {}
+_FileState = tuple[tuple[int, int, int], ...]
+_tables: dict[Path, RunTables] = {}
 
 
 class RunTables:
@@ -21,35 +23,36 @@ class RunTables:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    @cached_property
-    def question_set(self) -> QuestionSet:
-        """The questions with their companion tables."""
-        return read_questions(self.folder)
-
-    @cached_property
-    def questions(self) -> QuestionTable:
-        """The questions by id."""
-        return self.question_set.by_id()
+        self.state = _file_state(folder, QUESTION_TABLES)
+        """State of the question files when they were read."""
+        self.question_set: QuestionSet = read_questions(folder)
+        self.questions: QuestionTable = self.question_set.by_id()
+        self._answers: tuple[_FileState, AnswerTable] | None = None
 
     @cached_property
     def clusters(self) -> dict[str, str]:
         """The cluster id of each question."""
         return self.question_set.clusters()
 
-    @cached_property
+    @property
     def answers(self) -> AnswerTable:
         """The answers of all models."""
-        return AnswerTable(self.folder / _ANSWERS_FILE, self.questions)
+        state = _file_state(self.folder, (_ANSWERS_FILE,))
+        if self._answers is None or self._answers[0] != state:
+            self._answers = (state, AnswerTable(self.folder / _ANSWERS_FILE, self.questions))
+        return self._answers[1]
 
 
 def run_tables(folder: Path) -> RunTables:
-    """Return the tables of a run; read them anew if a file has changed."""
-    stats = [path.stat() for name in (*QUESTION_TABLES, _ANSWERS_FILE) if (path := folder / name).is_file()]
-    state = tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
-    if folder not in _tables or _tables[folder][0] != state:
-        _tables[folder] = (state, RunTables(folder))
-    return _tables[folder][1]
+    """Return the tables of a run; files that have changed are read anew."""
+    if folder not in _tables or _tables[folder].state != _file_state(folder, QUESTION_TABLES):
+        _tables[folder] = RunTables(folder)
+    return _tables[folder]
+
+
+def _file_state(folder: Path, names: Iterable[str]) -> _FileState:
+    stats = [path.stat() for name in names if (path := folder / name).is_file()]
+    return tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats)
 
 
 def release_tables(folder: Path) -> None:

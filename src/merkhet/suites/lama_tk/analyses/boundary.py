@@ -219,8 +219,7 @@ def _describe_base(
             continue
         text = (
             f"{quote_name(base)}, {_left_out_share(memorized)} of times left out: Acc@1 {format_score(cell)} for "
-            "starts and ends in "
-            "other words"
+            "starts and ends in other words"
         )
         stored = run.cell(memorized.model, STATEMENT, "acc@1")
         text += "" if stored is None else f", {format_score(stored)} on what was stored"
@@ -228,9 +227,8 @@ def _describe_base(
         change = next((paired for paired in differences if (paired.task, paired.metric, paired.model) == key), None)
         if change is not None:
             text += f"; {describe_side(change)} the same with none left out ({format_paired_difference(change)})"
-        baseline_difference = run.above_baseline(memorized, BOUNDARY, "acc@1")
-        if baseline_difference is not None and baseline_difference[0].p == baseline_difference[0].p:
-            lead, _ = baseline_difference
+        if (above_baseline := run.above_baseline(memorized, BOUNDARY, "acc@1")) is not None:
+            lead, _ = above_baseline
             text += f"; {describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})"
         sentences.append(f"{text}.")
     return sentences
