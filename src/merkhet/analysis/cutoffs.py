@@ -10,23 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from merkhet.analysis.memorized_run import (
-    STATEMENT,
-    MemorizedModel,
-    MemorizedRun,
-    Recalled,
-    format_paired_difference,
-)
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Figure,
-    Table,
-    TableRow,
-    estimate,
-)
+from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled, format_paired_difference
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import quote_name
 from merkhet.metrics.answer_table import flatten_lists

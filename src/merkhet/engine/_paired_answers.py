@@ -10,12 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison import (
-    Comparison,
-    PairedModels,
-    are_comparable,
-    correct_comparisons,
-)
+from merkhet.analysis.comparison import Comparison, PairedModels, are_comparable, correct_comparisons
 from merkhet.core.text import join_pairs, join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
 from merkhet.engine.score_step import question_classes, question_groups
