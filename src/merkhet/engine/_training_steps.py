@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
 from merkhet.engine._ask_step import is_selected
-from merkhet.engine.asker import ModelRuntime
+from merkhet.engine.asker import ModelRuntime, planned_model
 from merkhet.engine.plan import StepContext
 from merkhet.models.loading import load_model
-from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
 from merkhet.questions.question_files import TRAINING_FILE, QuestionSet, read_questions
 from merkhet.training import LEARNERS
 from merkhet.training.artifact import Learner
@@ -133,20 +132,6 @@ def pretrain(context: StepContext[PretrainParams, PretrainRuntime]) -> None:
     for remark in learned.record["remarks"]:
         context.progress.say(f"  {remark}")
     logger.info("%s has learned: %s", params.name, dict(learned.record))
-
-
-def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedModel:
-    """Return a model with the weights that it was planned with.
-
-    Raises:
-        MerkhetError: The weights have changed since.
-    """
-    resolved = resolve_model(spec, home)
-    if resolved.fingerprint != fingerprint:
-        raise MerkhetError(
-            f"the weights of {resolved.name} have changed since this run was planned; start the run again"
-        )
-    return resolved
 
 
 def _select_questions(
