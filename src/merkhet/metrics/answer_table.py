@@ -202,18 +202,13 @@ class AnswerTable:
         """Return rows of a column; of a file, only the row groups that hold them are read."""
         if name in _COLUMNS or name in self._columns or isinstance(self._source, pa.Table) or not len(rows):
             return self.column(name).take(pa.array(rows))
-        order = np.argsort(rows, kind="stable")
-        parts = []
         with pq.ParquetFile(self._source, page_checksum_verification=True) as file:
-            sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-            starts = np.cumsum([0, *sizes])
-            ends = np.searchsorted(rows[order], starts)
-            for group in np.flatnonzero(np.diff(ends)).tolist():
-                wanted = rows[order[ends[group] : ends[group + 1]]] - starts[group]
-                parts.append(file.read_row_group(group, columns=[name]).take(pa.array(wanted)))
-        places = np.empty_like(order)
-        places[order] = np.arange(len(order))
-        return pa.concat_tables(parts).combine_chunks()[name].take(pa.array(places))
+            sizes = np.array([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)])
+            starts = np.cumsum(sizes) - sizes
+            groups, owners = np.unique(np.searchsorted(starts, rows, side="right") - 1, return_inverse=True)
+            column = file.read_row_groups(groups.tolist(), columns=[name])[name]
+        skipped = starts[groups] - (np.cumsum(sizes[groups]) - sizes[groups])
+        return column.take(pa.array(rows - skipped[owners]))
 
     def rows(self) -> LazyRows:
         """Return the answers as rows for analyses; made when one is read."""
