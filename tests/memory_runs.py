@@ -12,7 +12,7 @@ from recall_worlds import answers_of, make_recalls, make_statements, make_symbol
 from merkhet.analysis.comparison import Condition
 from merkhet.analysis.types import AnalysisInput
 from merkhet.engine._run_collection import concat_distinct
-from merkhet.engine.score_step import group_values
+from merkhet.engine.score_step import question_groups
 from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.recalls import RECALL_METRICS, frequency_recalls
 from merkhet.metrics.score_table import score_answers
@@ -113,7 +113,7 @@ def memory_input(conditions, *, seed=0):
     scores = score_answers(
         "lama-tk",
         by_id,
-        {row["question_id"]: group_values(row, by_id[row["question_id"]], columns, statements=True) for row in rows},
+        question_groups(every, columns, statements=True),
         every.clusters(),
         table,
         [get_metric(name) for name in RECALL_METRICS],

@@ -13,10 +13,10 @@ from merkhet.core.errors import InputError
 from merkhet.core.progress import SilentProgress
 from merkhet.core.schemas import ANSWERS, QUESTIONS, make_table, read_table, write_table
 from merkhet.engine._ask_step import ask
-from merkhet.engine._training_steps import TrainParams, learn
 from merkhet.engine.asker import AskParams, AskRuntime, ModelRuntime
 from merkhet.engine.executor import Outcome, execute
 from merkhet.engine.plan import Plan, Step
+from merkhet.engine.training_steps import TrainParams, learn
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.models.model_lookup import ModelSpec, resolve_model
 from merkhet.questions.question_files import QuestionSet, write_questions
@@ -52,7 +52,9 @@ def plan(folder: Path, *, task: str = "completion", settings=SETTINGS, seed: int
     model = resolve_model(spec)
     runtime = ModelRuntime(spec, "bert")
     name = f"{model.name} (tuned)"
-    learning = TrainParams(name, task, model.kind, model.fingerprint, "auto", "cloze", "cloze", settings, seed)
+    learning = TrainParams(
+        name, model.kind, model.fingerprint, "auto", settings, seed, task=task, learner="cloze", identity="cloze"
+    )
     asking = AskParams(name, model.kind, model.fingerprint, "auto", "write", "write", tasks=(task,), learned=LEARNED[0])
     inputs = ("training.parquet", "candidates.parquet")
     answers = (".merkhet/answers/00.parquet", ".merkhet/answers/00.json")

@@ -27,7 +27,7 @@ from merkhet.analysis.comparison import PairedModels
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.recall_schemas import RECALLS, STATEMENTS, SYMBOLS
 from merkhet.core.schemas import ANSWERS, SCORES, make_table, validate
-from merkhet.engine.score_step import group_values
+from merkhet.engine.score_step import question_groups
 from merkhet.metrics.bootstrap import clustered_interval, paired_difference
 from merkhet.metrics.clusters import question_clusters
 from merkhet.metrics.metrics import get_metric
@@ -63,11 +63,10 @@ def scores_of_recalls(statements, recalls):
     if not statements.num_rows:
         return []
     questions = question_set(statements, make_symbols())
-    by_id, rows = questions.by_id(), questions.questions.to_pylist()
     return score_answers(
         "lama-tk",
-        by_id,
-        {row["question_id"]: group_values(row, by_id[row["question_id"]], GROUPS, statements=True) for row in rows},
+        questions.by_id(),
+        question_groups(questions, GROUPS, statements=True),
         questions.clusters(),
         answers_of(statements, recalls, make_symbols()),
         [get_metric(name) for name in RECALL_METRICS],

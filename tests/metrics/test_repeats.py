@@ -7,8 +7,9 @@ import pytest
 
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.metrics.answer_table import scoring_rows
 from merkhet.metrics.metrics import get_metric
-from merkhet.metrics.score_table import score_answers, scoring_rows
+from merkhet.metrics.score_table import score_answers
 
 CANDIDATES = ("a", "b", "c", "d")
 QUESTIONS = {name: Question(name, "t", "x is [MASK]", ("a",), "a", CANDIDATES) for name in ("q1", "q2", "q3")}

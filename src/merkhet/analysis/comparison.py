@@ -223,7 +223,7 @@ class PairedModels:
 
 
 def compare_models(
-    answers: pa.Table | Sequence[Row],
+    answers: AnswerTable | pa.Table | Sequence[Row],
     questions: Mapping[str, Question],
     clusters: Mapping[str, str],
     headline: Sequence[tuple[str, Metric]],

@@ -10,27 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from merkhet.analysis.memorized_run import (
-    STATEMENT,
-    MemorizedModel,
-    MemorizedRun,
-    Recalled,
-    format_paired_difference,
-)
-from merkhet.analysis.types import (
-    Analysis,
-    AnalysisInput,
-    Column,
-    Estimate,
-    Figure,
-    Table,
-    TableRow,
-    estimate,
-)
+from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled, format_paired_difference
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import quote_name
 from merkhet.metrics.answer_table import flatten_lists
-from merkhet.metrics.clusters import Clusters
+from merkhet.metrics.clusters import Clusters, sorted_codes
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.recalls import TOP_SYMBOLS
 
@@ -109,11 +94,11 @@ def cutoffs(inputs: AnalysisInput) -> Analysis | None:
         if STATEMENT not in memorized.tasks:
             continue
         recalled = run.recalled(memorized.model, STATEMENT)
-        if all(len(question.answers) == 1 for question in recalled.questions):
+        if all(len(answers) == 1 for answers in recalled.column("answers")):
             continue
         # A sentence that was too long to be read has no answers.
         recalled = recalled.take(np.flatnonzero(flatten_lists(recalled.ranked)[0]))
-        if not recalled.questions:
+        if not recalled.ids:
             continue
         prompts = _collect_prompts(recalled, derived_seed(run.seed, "halves"))
         if prompts.chosen_on.all() or not prompts.chosen_on.any():
@@ -133,16 +118,15 @@ def cutoffs(inputs: AnalysisInput) -> Analysis | None:
 
 def _collect_prompts(recalled: Recalled, seed: int) -> _PromptAnswers:
     """Collect the distinct prompts; each belongs to its first fact by name, which also decides its half."""
-    facts, owners = np.unique(np.array(recalled.facts, dtype=np.str_), return_inverse=True)
-    first_half = np.random.default_rng(seed).permutation(len(facts)) < len(facts) // 2
-    _, prompts = np.unique(
-        np.array([question.prompt for question in recalled.questions], dtype=np.str_), return_inverse=True
-    )
+    owners = sorted_codes(recalled.facts)
+    fact_count = int(owners.max()) + 1
+    first_half = np.random.default_rng(seed).permutation(fact_count) < fact_count // 2
+    prompts = sorted_codes(recalled.column("prompt"))
     order = np.lexsort((owners, prompts))
     first_rows = order[np.unique(prompts[order], return_index=True)[1]]
     distinct = recalled.take(first_rows)
     probabilities, right = _top_answers(distinct)
-    golds = np.array([len(question.answers) for question in distinct.questions], dtype=np.int64)
+    golds = np.array([len(answers) for answers in distinct.column("answers")], dtype=np.int64)
     return _PromptAnswers(probabilities, right, golds, distinct.clusters, first_half[owners[first_rows]], prompts)
 
 
@@ -153,7 +137,7 @@ def _top_answers(recalled: Recalled) -> tuple[FloatArray, BoolArray]:
     column_ids = np.arange(len(row_ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     probabilities = np.zeros((len(lengths), max(TOP_SYMBOLS, int(lengths.max(initial=0)))))
     probabilities[row_ids, column_ids] = np.exp(entries.field("score").to_numpy(zero_copy_only=False))
-    answers = [frozenset(question.answers) for question in recalled.questions]
+    answers = recalled.column("answers")
     right = np.zeros(probabilities.shape, bool)
     right[row_ids, column_ids] = [
         name in answers[row] for row, name in zip(row_ids.tolist(), entries.field("candidate").to_pylist(), strict=True)
@@ -215,9 +199,7 @@ def _reliability_rows(memorized: MemorizedModel, recalled: Recalled, prompts: _P
     """Bin the top answer's probability against how often it is the masked symbol; the last row covers all bins."""
     counts, entries = flatten_lists(recalled.ranked)
     firsts = entries.field("candidate").take(pa.array(np.cumsum(counts) - counts)).to_pylist()
-    exact = np.array(
-        [name == question.target for name, question in zip(firsts, recalled.questions, strict=True)], float
-    )
+    exact = np.array([name == target for name, target in zip(firsts, recalled.column("target"), strict=True)], float)
     confidence, correct = (
         values[prompts.prompts, 0].astype(np.float64) for values in (prompts.probabilities, prompts.right)
     )

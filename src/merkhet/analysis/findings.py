@@ -16,7 +16,7 @@ from merkhet.analysis.types import Row
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
 from merkhet.core.text import join_names, percent
-from merkhet.metrics.answer_table import LazyRows
+from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.metrics import Metric
 
 _CLOSE = 1e-9
@@ -25,7 +25,7 @@ _CLOSE = 1e-9
 def summarize_findings(
     *,
     scores: Sequence[Row],
-    answers: pa.Table | Sequence[Row],
+    answers: AnswerTable | pa.Table | Sequence[Row],
     questions: Mapping[str, Question],
     clusters: Mapping[str, str],
     headline: Sequence[tuple[str, Metric]],
@@ -91,9 +91,9 @@ def summarize_findings(
     }
 
 
-def _count_unusable(answers: pa.Table | Sequence[Row]) -> Counter[tuple[str, str]]:
+def _count_unusable(answers: AnswerTable | pa.Table | Sequence[Row]) -> Counter[tuple[str, str]]:
     """Count the unusable answers by model and kind of reason."""
-    answers = answers.table if isinstance(answers, LazyRows) and answers.table is not None else answers
+    answers = answers.table if isinstance(answers, AnswerTable) else answers
     if isinstance(answers, pa.Table):
         columns = ["model", "method", "unusable"]
         answers = answers.select(columns).filter(pc.is_valid(answers["unusable"])).to_pylist()

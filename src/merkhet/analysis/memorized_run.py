@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.types import AnalysisInput, Estimate, TableRow
 from merkhet.core.ids import derived_seed
-from merkhet.core.records import Question
+from merkhet.core.records import Question, question_column
 from merkhet.core.text import percent
 from merkhet.metrics.answer_table import Cell
 from merkhet.metrics.bootstrap import PairedDifference
@@ -73,7 +74,10 @@ class Recalled:
     """The statements of one task that a model was asked, in the order of their ids."""
 
     cell: Cell
-    questions: Sequence[Question]
+    ids: Sequence[str]
+    """Id of each statement's question."""
+    questions: Mapping[str, Question]
+    """All questions of the run."""
     facts: Sequence[str]
     """Fact of each statement."""
     clusters: Clusters
@@ -88,25 +92,24 @@ class Recalled:
         """Select statements."""
         return replace(
             self,
-            questions=[self.questions[row] for row in rows.tolist()],
+            ids=[self.ids[row] for row in rows.tolist()],
             facts=[self.facts[row] for row in rows.tolist()],
             clusters=self.clusters.take(rows),
             ranked=self.ranked.take(pa.array(rows)),
         )
 
-    @cached_property
-    def templates(self) -> list[str]:
-        """The template of each statement."""
-        return [template_part(question, 1) for question in self.questions]
+    def column(self, name: str) -> list[Any]:
+        """Return a field of each statement's question: prompt, answers, target or template."""
+        return question_column(self.questions, name, self.ids)
 
-    def with_template(self, name: str) -> NDArray[np.bool_]:
-        """Select the statements of a template."""
-        return np.array([template == name for template in self.templates], dtype=bool)
+    def template_parts(self, index: int) -> list[str]:
+        """Return a part of each statement's template."""
+        return [template_part(template, index) for template in self.column("template")]
 
 
-def template_part(question: Question, index: int) -> str:
-    """Return a part of a statement's template: relation, template, mask or cardinality."""
-    return (question.template or "///").split("/")[index]
+def template_part(template: str | None, index: int) -> str:
+    """Return a part of the template of a statement: relation, template, mask or cardinality."""
+    return (template or "///").split("/")[index]
 
 
 _METRICS: dict[str, Metric] = {}
@@ -158,13 +161,13 @@ class MemorizedRun:
         table = self.inputs.answer_table
         cell = table.cell(model, task, PROBE, METHOD)
         ids = [table.ids[code] for code in cell.codes.tolist()]
-        questions = [self.inputs.questions_by_id[name] for name in ids]
         return Recalled(
             cell,
-            questions,
+            ids,
+            self.inputs.questions_by_id,
             [self.inputs.clusters[name] for name in ids],
             self.paired.clusters.take(cell.codes),
-            table.column("ranked").take(pa.array(cell.rows)),
+            table.take("ranked", cell.rows),
         )
 
     def cell(self, model: str, task: str, metric: str, **groups: str) -> Estimate | None:
@@ -191,31 +194,32 @@ class MemorizedRun:
         task: str,
         metric: str,
         *seed_parts: str,
-        only: Callable[[Question], bool] | None = None,
+        only: tuple[str, Callable[[Any], bool]] | None = None,
     ) -> tuple[PairedDifference, int]:
         """Estimate the paired difference of two models, and the number of statements that they share.
 
         Args:
             seed_parts: Parts that the seed is derived from.
-            only: Selects statements of the first model.
+            only: Field of the questions and condition on it that select statements of the first model.
         """
         shared = self.paired.shared_values(pair, task, load_metric(metric))
         if shared is None:
             return PairedDifference(*[float("nan")] * 4), 0
         rows = np.arange(len(shared.codes))
         if only is not None:
-            ids = self.inputs.answer_table.ids
-            chosen = [only(self.inputs.questions_by_id[ids[code]]) for code in shared.codes.tolist()]
-            rows = np.flatnonzero(np.array(chosen, dtype=bool))
+            ids = [self.inputs.answer_table.ids[code] for code in shared.codes.tolist()]
+            values = question_column(self.inputs.questions_by_id, only[0], ids)
+            rows = np.flatnonzero(np.array([only[1](value) for value in values], dtype=bool))
         clusters = self.paired.clusters.take(shared.codes[rows])
         return clusters.difference(shared.first[rows], shared.second[rows], self.seed_for(*seed_parts)), len(rows)
 
     def above_baseline(self, memorized: MemorizedModel, task: str, metric: str) -> tuple[PairedDifference, int] | None:
-        """Compare a model with its baseline, paired by statement; None without such a task or baseline."""
+        """Compare a model with its baseline, paired by statement; None without such a task, baseline or p-value."""
         baseline = self._baseline_name(memorized)
         if task not in memorized.tasks or (baseline, task) not in self.paired.methods:
             return None
-        return self.difference((memorized.model, baseline), task, metric, task, metric)
+        difference, n = self.difference((memorized.model, baseline), task, metric, task, metric)
+        return None if math.isnan(difference.p) else (difference, n)
 
     def seed_for(self, *parts: str) -> int:
         """Derive the seed of a random draw."""

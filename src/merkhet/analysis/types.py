@@ -19,7 +19,7 @@ from merkhet.analysis.comparison import Condition, PairedModels
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.core.text import metric_label
-from merkhet.metrics.answer_table import AnswerTable
+from merkhet.metrics.answer_table import AnswerTable, LazyRows
 from merkhet.metrics.association import rank_correlation
 from merkhet.metrics.bootstrap import Interval, class_weights, clustered_interval
 from merkhet.metrics.metrics import ACCURACY, EXACT, F1, Metric, MetricNotApplicableError
@@ -308,6 +308,8 @@ class AnalysisInput:
     @cached_property
     def answer_table(self) -> AnswerTable:
         """The answers as arrays."""
+        if isinstance(self.answers, LazyRows) and self.answers.answers is not None:
+            return self.answers.answers
         return AnswerTable(self.answers, self.questions_by_id)
 
     @cached_property

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError
@@ -41,6 +44,45 @@ class Question:
     def relation(self) -> str:
         """The relation asked about: the template's name without its number, or the task."""
         return self.template.partition("/")[0] if self.template else self.task
+
+
+class QuestionTable(Mapping[str, Question]):
+    """Questions by id; objects are made on the first access to one, and not to read a column."""
+
+    def __init__(self, table: pa.Table, make_questions: Callable[[], Iterable[Question]]) -> None:
+        self._table, self._make_questions = table, make_questions
+        self._columns: dict[str, list[Any]] = {}
+
+    def __getitem__(self, question_id: str) -> Question:
+        return self._questions[question_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def column(self, name: str, ids: Sequence[str]) -> list[Any]:
+        """Return the values of a column for questions."""
+        if name not in self._columns:
+            self._columns[name] = self._table[name].to_pylist()
+        values, rows = self._columns[name], self._rows
+        return [values[rows[question_id]] for question_id in ids]
+
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {question_id: row for row, question_id in enumerate(self._table["question_id"].to_pylist())}
+
+    @cached_property
+    def _questions(self) -> dict[str, Question]:
+        return {question.question_id: question for question in self._make_questions()}
+
+
+def question_column(questions: Mapping[str, Question], name: str, ids: Sequence[str]) -> list[Any]:
+    """Return the values of a field for questions, without making objects where the questions are a table."""
+    if isinstance(questions, QuestionTable):
+        return questions.column(name, ids)
+    return [getattr(questions[question_id], name) for question_id in ids]
 
 
 @dataclass(frozen=True)

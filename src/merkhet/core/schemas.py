@@ -316,10 +316,17 @@ def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
         )
 
 
-def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None = None) -> pa.Table:
+def read_table(
+    kind: TableKind,
+    path: Path,
+    complete: Callable[[list[dict[str, Any]]], None] | None = None,
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
     """Read and validate a table from a .parquet or .jsonl file.
 
-    ``complete`` fills in, in place, what hand-written rows leave out, before they get their ids.
+    Args:
+        complete: Fills in, in place, what hand-written rows leave out, before they get their ids.
+        columns: Columns to read from a Parquet file, all by default; the others are null.
 
     Raises:
         InputError: The file is missing or damaged, or a row is invalid.
@@ -331,7 +338,7 @@ def read_table(kind: TableKind, path: Path, complete: Callable[[list[dict[str, A
     if path.suffix != ".parquet":
         raise InputError(f"{path}: a table of {kind.name} must be a .parquet or .jsonl file")
     try:
-        table = pq.read_table(path, page_checksum_verification=True)
+        table = pq.read_table(path, columns=columns, page_checksum_verification=True)
     except PARQUET_ERRORS as error:
         reason = first_line(error).rstrip(".")
         raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error

@@ -7,20 +7,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from merkhet.analysis import ANALYSES
 from merkhet.analysis.analysis_options import AnalysisOptions, select_options
 from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.core.files import write_json
+from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
+from merkhet.engine.run_tables import run_tables
 from merkhet.engine.score_step import FindingsParams
 from merkhet.metrics.answer_table import LazyRows
-from merkhet.metrics.score_table import scoring_rows
-from merkhet.questions.question_files import QuestionSet, read_questions
+from merkhet.questions.question_files import QuestionSet
 
 
 @dataclass(frozen=True)
@@ -52,9 +51,11 @@ class AnalysisParams:
 def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
     """Run the suite's analyses and write analyses.json."""
     params, folder = context.params, context.folder
+    tables = run_tables(folder)
     inputs = make_analysis_input(
-        read_questions(folder),
-        answers=lazy_answers(read_table(ANSWERS, folder / "answers.parquet")),
+        tables.question_set,
+        questions_by_id=tables.questions,
+        answers=tables.answers.rows(),
         scores=read_table(SCORES, folder / "scores.parquet").to_pylist(),
         headline=params.findings.headline_metrics(context.home),
         baselines=frozenset(params.findings.baselines),
@@ -95,23 +96,20 @@ def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dic
     return trainings
 
 
-def make_analysis_input(questions: QuestionSet, **fields: Any) -> AnalysisInput:
+def make_analysis_input(
+    questions: QuestionSet, *, questions_by_id: Mapping[str, Question] | None = None, **fields: Any
+) -> AnalysisInput:
     """Make the input of analyses from a question set and the other fields of :class:`AnalysisInput`."""
     facts = questions.facts.select(["fact_id", "subject", "object", "domain"])
     return AnalysisInput(
-        questions=LazyRows(questions.questions.num_rows, questions.questions.to_pylist, questions.questions),
-        questions_by_id=questions.by_id(),
+        questions=LazyRows(questions.questions.num_rows, questions.questions.to_pylist),
+        questions_by_id=questions.by_id() if questions_by_id is None else questions_by_id,
         clusters=questions.clusters(),
-        facts=LazyRows(facts.num_rows, facts.to_pylist, facts),
+        facts=LazyRows(facts.num_rows, facts.to_pylist),
         data_card=questions.about,
         entities={row["question_id"]: tuple(row["entities"]) for row in questions.entities.to_pylist()},
         **fields,
     )
-
-
-def lazy_answers(table: pa.Table) -> LazyRows:
-    """Return the rows of a table of answers as analyses read them; made when one does."""
-    return LazyRows(table.num_rows, lambda: scoring_rows(table), table)
 
 
 def run_analyses(names: Sequence[str], inputs: AnalysisInput, home: Path | None = None) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from merkhet.core.schemas import ANSWERS, make_table, read_table, write_table
 from merkhet.engine.asker import Asker, AskJob, AskParams, AskRuntime, AskStatistics
 from merkhet.engine.plan import StepContext
 from merkhet.engine.run_files import read_json
+from merkhet.engine.run_tables import run_tables
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
 from merkhet.models.protocol import NeedsAllQuestions
 from merkhet.probes import PROBES
@@ -83,7 +84,7 @@ def ask(context: StepContext[AskParams, AskRuntime]) -> None:
 
 def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlocks:
     """Select the questions that a step asks from those in a run's folder."""
-    question_set = read_questions(folder)
+    question_set = run_tables(folder).question_set
     run_questions = sorted(question_set.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
     questions = [question for question in run_questions if is_selected(question, params.tasks, params.kinds)]
     compares_senses = getattr(PROBES.get(params.probe, home), "compares_senses", False)

@@ -10,15 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison import (
-    Comparison,
-    PairedModels,
-    are_comparable,
-    correct_comparisons,
-)
+from merkhet.analysis.comparison import Comparison, PairedModels, are_comparable, correct_comparisons
 from merkhet.core.text import join_pairs, join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
-from merkhet.engine.score_step import group_values, question_classes
+from merkhet.engine.score_step import question_classes, question_groups
 from merkhet.metrics.bootstrap import class_weights
 from merkhet.metrics.metrics import Metric
 
@@ -34,10 +29,9 @@ class PairedAnswers:
     ) -> None:
         self.collection, self.headline = collection, list(headline)
         questions = collection.questions
-        self.questions = questions.by_id()
         self.paired = PairedModels(
             self._select_answers(models),
-            self.questions,
+            questions.by_id(),
             questions.clusters(),
             seed=collection.runs[0].study.seed,
             classes=question_classes(questions, collection.card.get("average_over")),
@@ -60,12 +54,8 @@ class PairedAnswers:
 
     def _groups(self, column: str) -> dict[str, str]:
         """Return the group of each question that has one."""
-        statements = self.collection.memorized
-        values = {
-            row["question_id"]: group_values(row, self.questions[row["question_id"]], [column], statements)[column]
-            for row in self.collection.questions.questions.to_pylist()
-        }
-        return {name: value for name, value in values.items() if value is not None}
+        groups = question_groups(self.collection.questions, [column], self.collection.memorized)
+        return {name: group for name, values in groups.items() if (group := values[column]) is not None}
 
     def _are_comparable(self, pair: Pair) -> bool:
         return are_comparable(*(self.collection.conditions.get(model) for model in pair))

@@ -90,7 +90,7 @@ def _pretrain_step(
     resolved: ResolvedStudy, number: int, name: str, settings: PretrainSettings, corpus: Path, content: str
 ) -> AnyStep:
     """Make the step that continues a model's pre-training; ``content`` is the hash of the corpus."""
-    from merkhet.engine._training_steps import PretrainParams, PretrainRuntime, pretrain
+    from merkhet.engine.training_steps import PretrainParams, PretrainRuntime, pretrain
     from merkhet.training.artifact import process_settings, result_settings
 
     model = resolved.models[number]
@@ -162,7 +162,7 @@ def make_learn_step(
         start: Records of earlier trainings to start from.
         settings: Settings that override those of the study.
     """
-    from merkhet.engine._training_steps import TrainParams, learn
+    from merkhet.engine.training_steps import TrainParams, learn
 
     model, choice = resolved.models[number], resolved.study.learning
     assert choice is not None

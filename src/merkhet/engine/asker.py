@@ -109,12 +109,7 @@ class AskJob:
         if learned is None:
             if params.soft:
                 spec = dataclasses.replace(spec, label=params.name)
-            resolved = resolve_model(spec, self.home)
-            if resolved.fingerprint != params.fingerprint:
-                raise MerkhetError(
-                    f"the weights of {resolved.name} have changed since this run was planned; start the run again"
-                )
-            return resolved
+            return planned_model(spec, params.fingerprint, self.home)
         name, kind = params.name, params.kind
         trained = dataclasses.replace(spec, model=str(learned.folder), label=name, kind=kind, revision=None)
         resolved = resolve_model(trained)
@@ -124,6 +119,20 @@ class AskJob:
                 "again"
             )
         return resolved
+
+
+def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedModel:
+    """Return a model with the weights that it was planned with.
+
+    Raises:
+        MerkhetError: The weights have changed since.
+    """
+    resolved = resolve_model(spec, home)
+    if resolved.fingerprint != fingerprint:
+        raise MerkhetError(
+            f"the weights of {resolved.name} have changed since this run was planned; start the run again"
+        )
+    return resolved
 
 
 @dataclass

@@ -17,6 +17,7 @@ from merkhet.core.schemas import QUESTIONS, write_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
+from merkhet.engine.suite_options import SplitOptions
 from merkhet.questions.question_files import (
     ABOUT_FILE,
     QUESTION_FILES,
@@ -79,11 +80,12 @@ def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
 
 def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
     """Divide questions into those to ask and those of the splits train and dev, within the study's limits."""
-    table, split = question_set.questions, study.options.get("split")
+    table, options = question_set.questions, suite.options.of(study)
     empty = table.schema.empty_table()
-    if split is None:
+    if not isinstance(options, SplitOptions) or options.split is None:
         return table, empty
-    asked = table.filter(pc.fill_null(pc.equal(table["split"], str(split)), False))
+    split = options.split
+    asked = table.filter(pc.fill_null(pc.equal(table["split"], split), False))
     if not asked.num_rows:
         splits = sorted({str(name) for name in table["split"].to_pylist()})
         raise InputError(
@@ -94,9 +96,7 @@ def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> t
         asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, question_set.premises)
     training_splits = pa.array([name for name in ("train", "dev") if name != split])
     training = table.filter(pc.is_in(table["split"], training_splits)) if study.trains else empty
-    # A published code is reproduced with the leaks of its splits.
-    leaks = study.options.get("leaks") or study.options.get("compat")
-    if study.trains and study.data is not None and not leaks:
+    if study.trains and study.data is not None and not options.allows_leaks:
         check_splits(pa.concat_tables([asked, training]), question_set.facts, pairs=suite.splits_keep_pairs)
     if study.learning is not None and study.learning.limit is not None:
         parts = [
@@ -181,6 +181,6 @@ def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
         asked = add_premise_questions(
             asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), askable, question_set.premises
         )
-    if study.limit is not None and study.options.get("split") is None:
+    if study.limit is not None and SplitOptions.of(study).split is None:
         asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), askable, question_set.premises)
     return replace(question_set, questions=pa.concat_tables([asked, training]))

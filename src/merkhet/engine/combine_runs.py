@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.analysis.analysis_options import AnalysisOptions, reads_files
+from merkhet.analysis.analysis_options import AnalysisOptions, reads_files, select_options
 from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
-from merkhet.engine._analysis_step import lazy_answers, make_analysis_input, run_analyses
+from merkhet.engine._analysis_step import make_analysis_input, run_analyses
 from merkhet.engine._run_collection import RunCollection, collect_runs, concat_distinct
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import question_classes
+from merkhet.metrics.answer_table import AnswerTable
 from merkhet.reports.report_data import ReportData
 
 EXTRINSIC = "extrinsic"
@@ -32,13 +33,14 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
     """
     collection = collect_runs(runs)
     questions, card = collection.questions, collection.card
-    rows = {"scores": collection.scores.to_pylist(), "answers": lazy_answers(collection.answers)}
+    scores, answers = collection.scores.to_pylist(), AnswerTable(collection.answers, questions.by_id())
     if collection.memorized and len(runs) == 1:
         findings = runs[0].findings
     else:
         findings = summarize_findings(
-            **rows,
-            questions=questions.by_id(),
+            scores=scores,
+            answers=answers,
+            questions=answers.questions,
             clusters=questions.clusters(),
             headline=collection.metrics,
             about={name: text for run in runs for name, text in run.record["card"]["names"].items()},
@@ -49,7 +51,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             statements=collection.memorized,
             conditions=collection.conditions,
         )
-    analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, rows)
+    analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if downstream is not None:
         analyses = [
             *(analysis for analysis in analyses if analysis["name"] != EXTRINSIC),
@@ -112,7 +114,9 @@ def _collect_cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return cards
 
 
-def _run_suite_analyses(collection: RunCollection, rows: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def _run_suite_analyses(
+    collection: RunCollection, scores: Sequence[Mapping[str, Any]], answers: AnswerTable
+) -> list[dict[str, Any]]:
     """Run the suite's analyses over all runs, without those that read files of a study: these may have moved."""
     runs = collection.runs
     all_names = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
@@ -124,7 +128,9 @@ def _run_suite_analyses(collection: RunCollection, rows: Mapping[str, Sequence[A
     card = runs[0].record["card"]
     inputs = make_analysis_input(
         questions,
-        **rows,
+        questions_by_id=answers.questions,
+        scores=scores,
+        answers=answers.rows(),
         headline=collection.metrics,
         baselines=collection.baselines,
         seed=_seed(runs),
@@ -132,7 +138,6 @@ def _run_suite_analyses(collection: RunCollection, rows: Mapping[str, Sequence[A
         average_over=card.get("average_over"),
     )
     models = {line.model for line in inputs.usable}
-    pair_lists = [pairs for run in runs if isinstance(pairs := run.study.options.get("pairs"), list)]
-    pairs = [pair for pair_list in pair_lists for pair in pair_list if models.issuperset(pair)]
-    options = {"lengths": runs[0].study.options.get("lengths"), "pairs": pairs or None}
-    return run_analyses(names, replace(inputs, options=validate(AnalysisOptions, options, "options")))
+    options = [validate(AnalysisOptions, select_options(run.study.options, names), "options") for run in runs]
+    pairs = tuple(pair for of_run in options for pair in of_run.pairs or () if models.issuperset(pair))
+    return run_analyses(names, replace(inputs, options=options[0].model_copy(update={"pairs": pairs or None})))

@@ -19,6 +19,7 @@ from merkhet.core.ids import digest
 from merkhet.core.progress import Progress
 from merkhet.core.version import __version__
 from merkhet.engine.plan import AnyStep, Plan, StepContext, step_identity
+from merkhet.engine.run_tables import release_tables
 
 try:
     import fcntl
@@ -65,6 +66,7 @@ def execute(
                 with _logging_to(folder, progress):
                     return _execute(plan, folder, home, progress, supply)
             finally:
+                release_tables(folder)
                 # Only while the lock is held: otherwise another run may be using the folder.
                 if is_new and not any((folder / INTERNAL / "steps").glob("*.json")):
                     shutil.rmtree(folder, ignore_errors=True)

@@ -15,10 +15,10 @@ from merkhet.core.files import write_json
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
 from merkhet.core.schemas import ANSWERS, CANDIDATES, candidate_set_id, make_table, read_table, write_table
 from merkhet.engine._run_collection import concat_distinct
-from merkhet.engine._training_steps import WeightParams, WeightRuntime, planned_model
-from merkhet.engine.asker import ModelRuntime
+from merkhet.engine.asker import ModelRuntime, planned_model
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, read_json
+from merkhet.engine.training_steps import WeightParams, WeightRuntime
 from merkhet.metrics.recalls import PROBE, frequency_recalls, recall_answers
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import require_models_extra

@@ -33,12 +33,13 @@ from merkhet.engine.record_step import (
 )
 from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.run_files import CALIBRATION, QUESTION_TABLES
+from merkhet.engine.run_tables import run_tables
 from merkhet.engine.score_step import FindingsParams, ScoreParams, collect_answers, write_findings, write_scores
 from merkhet.engine.study import make_study, study_yaml
 from merkhet.engine.suite import AskingSteps
 from merkhet.engine.suite_card import HeadlineScore, SuiteCard
 from merkhet.knowledge.source_lookup import source_identity
-from merkhet.questions.question_files import TRAINING_FILE, read_card, read_questions
+from merkhet.questions.question_files import TRAINING_FILE, read_card
 from merkhet.training import PRETRAIN
 
 NO_REPLY_METRICS = ("no-answer", "refused")
@@ -240,7 +241,7 @@ def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
 
 def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
     """Summarize the questions of a run: counts, empty domains, and remarks on external data."""
-    questions = read_questions(folder)
+    questions = run_tables(folder).question_set
     count, facts = questions.questions.num_rows, questions.facts.num_rows
     baselines = sum(model.kind == "baseline" for model in resolved.models)
     parts = [f"{count:,} questions" + (f" from {facts:,} facts" if facts else "")]

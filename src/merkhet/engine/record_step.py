@@ -18,9 +18,9 @@ from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.core.version import __version__
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import CALIBRATION, read_json
+from merkhet.engine.run_tables import release_tables, run_tables
 from merkhet.engine.study import Study
 from merkhet.engine.suite_card import SuiteCard
-from merkhet.questions.question_files import read_questions
 
 _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb", "pydantic", "tantivy")
 
@@ -61,7 +61,7 @@ class ReportParams:
 
 def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
     """Write run.json: versions, machine, seeds, and hashes of the questions and of every model's weights."""
-    questions = read_questions(context.folder)
+    questions = run_tables(context.folder).question_set
     ids = questions.questions["question_id"].to_pylist()
     if context.params.card.scoring.statements:  # Variants of a statement are counted once.
         ids = [statement_id(name) for name in ids]
@@ -115,7 +115,8 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
     from merkhet.reports.report_data import ReportData
 
     folder, params = context.folder, context.params
-    questions = read_questions(folder)
+    questions = run_tables(folder).question_set
+    release_tables(folder)  # The report reads all columns of the answers, so that the arrays of scoring can go.
     data = ReportData(
         title=params.title,
         study=params.study.model_dump(),

@@ -12,11 +12,9 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
 from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.engine.executor import INTERNAL
-from merkhet.engine.run_files import SHARD_FILE, read_json
+from merkhet.engine.run_files import QUESTION_TABLES, SHARD_FILE, read_json
 from merkhet.engine.study import Study, make_study, read_study
 from merkhet.questions.question_files import QuestionSet, read_questions
-
-_TABLES = ("questions", "candidates", "facts", "frequencies", "entities", "premises")
 
 
 class Run:
@@ -71,7 +69,7 @@ class Run:
     @cached_property
     def questions(self) -> QuestionSet:
         """The questions with their candidates and facts."""
-        for name in (*(f"{table}.parquet" for table in _TABLES), "about.json"):
+        for name in QUESTION_TABLES:
             self.verified_file(name)
         return read_questions(self.folder)
 

@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
 from merkhet.analysis.findings import summarize_findings
 from merkhet.core.files import write_json
-from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
+from merkhet.engine.run_tables import run_tables
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers
-from merkhet.questions.question_files import QuestionSet, read_questions
+from merkhet.questions.question_files import QuestionSet
 
 _FIXED_KEYS = (
     *("model", "suite", "task", "probe", "method", "metric"),
@@ -73,24 +74,17 @@ def collect_answers(context: StepContext[Nothing, Nothing]) -> None:
 def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
     """Score the answers; write scores.parquet and scores.json, which are the same for the same answers."""
     params = context.params
-    question_set = read_questions(context.folder)
-    questions = question_set.by_id()
+    tables = run_tables(context.folder)
     scoring = params.scoring
     columns = [name for group in params.groups for name in group]
     columns = list(dict.fromkeys([*columns, *filter(None, [scoring.average_over])]))
-    known = [name for name in columns if name in question_set.questions.column_names]
-    rows = question_set.questions.select(list(dict.fromkeys(["question_id", *known]))).to_pylist()
-    groups = {
-        row["question_id"]: group_values(row, questions[row["question_id"]], columns, scoring.statements)
-        for row in rows
-    }
     metrics = [get_metric(name, context.home) for name in params.metrics]
     table = score_answers(
         params.suite,
-        questions,
-        groups,
-        question_set.clusters(),
-        read_table(ANSWERS, context.folder / "answers.parquet"),
+        tables.questions,
+        question_groups(tables.question_set, columns, scoring.statements),
+        tables.clusters,
+        tables.answers,
         metrics,
         seed=params.seed,
         groups_by_model={key: {"premises": label} for key, label in read_premise_labels(context).items()},
@@ -106,17 +100,17 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
 def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     """Write findings.json: comparisons of the models, and sentences on the scores."""
     params = context.params
-    question_set = read_questions(context.folder)
+    tables = run_tables(context.folder)
     findings = summarize_findings(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
-        answers=read_table(ANSWERS, context.folder / "answers.parquet"),
-        questions=question_set.by_id(),
-        clusters=question_set.clusters(),
+        answers=tables.answers,
+        questions=tables.questions,
+        clusters=tables.clusters,
         headline=params.headline_metrics(context.home),
         about=params.names,
         baselines=set(params.baselines),
         seed=params.seed,
-        classes=question_classes(question_set, params.scoring.average_over),
+        classes=question_classes(tables.question_set, params.scoring.average_over),
         unusable_is_wrong=params.scoring.unusable_is_wrong,
         statements=params.scoring.statements,
         conditions=params.conditions,
@@ -145,19 +139,35 @@ def score_objects(table: pa.Table) -> list[dict[str, Any]]:
     ]
 
 
-def group_values(
-    row: Mapping[str, Any], question: Question, columns: Sequence[str], statements: bool = False
-) -> dict[str, str | None]:
-    """Return the groups of a question: columns of its row, and columns derived from the question.
+def question_groups(
+    question_set: QuestionSet, columns: Sequence[str], statements: bool = False
+) -> dict[str, Mapping[str, str | None]]:
+    """Return the groups of each question: columns of its row, and columns derived from it.
 
-    The template of a statement is named ``relation/template/mask/cardinality``; scores show the parts.
+    The template of a statement is named ``relation/template/mask/cardinality``; scores show the parts. Questions with
+    the same groups share one object.
     """
-    parts = (question.template or "").split("/")
+    table = question_set.questions
+    known = [name for name in columns if name in table.column_names]
+    names = ("question_id", "task", "template", *known)
+    counts = pc.list_value_length(table["answers"]).to_pylist()
+    shared: dict[tuple[Any, ...], Mapping[str, str | None]] = {}
+    groups = {}
+    for question_id, *values, count in zip(*(table[name].to_pylist() for name in names), counts, strict=True):
+        key = (*values, count > 1)
+        if key not in shared:
+            task, template, *row = values
+            group = dict(zip(known, row, strict=True)) | _derived_groups(task, template, count > 1, statements)
+            shared[key] = {name: group.get(name) for name in columns}
+        groups[question_id] = shared[key]
+    return groups
+
+
+def _derived_groups(task: str, template: str | None, conflict: bool, statements: bool) -> dict[str, str | None]:
+    parts = (template or "").split("/")
     derived = {
-        "relation": question.relation,
+        "relation": parts[0] if template else task,
         "mask": parts[2] if len(parts) in (3, 4) else None,
-        "conflict": "yes" if len(question.answers) > 1 else "no",
+        "conflict": "yes" if conflict else "no",
     }
-    if statements and len(parts) == 4:
-        derived |= {"template": parts[1], "cardinality": parts[3] or None}
-    return {name: derived[name] if name in derived else row.get(name) for name in columns}
+    return derived | ({"template": parts[1], "cardinality": parts[3] or None} if statements and len(parts) == 4 else {})

@@ -60,6 +60,11 @@ class SplitOptions(SuiteOptions):
         description="true: learn from given data although facts or prompts straddle its splits (they are refused)",
     )
 
+    @property
+    def allows_leaks(self) -> bool:
+        """Whether facts or prompts may straddle the splits of given data."""
+        return self.leaks
+
 
 def check_options(
     options: type[SuiteOptions], suite: str, analyses: Sequence[str], study: Study, home: Path, where: str

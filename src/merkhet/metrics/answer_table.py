@@ -5,33 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from merkhet.core.records import Question
-from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.core.records import Question, question_column
+from merkhet.core.schemas import ANSWERS, make_table, read_table
 from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Prediction, Responses
 from merkhet.metrics.ranks import FloatArray, GoldRanks
 
 Row = dict[str, Any]
 IntArray = NDArray[np.int64]
 _COLUMNS = (
-    *("question_id", "model", "probe", "method", "repeat", "ranked", "golds", "gold_ranks", "gold_ties"),
+    *("question_id", "model", "probe", "method", "repeat", "golds", "gold_ranks", "gold_ties"),
     *("among", "right", "unusable", "outcome"),
 )
+"""Columns of every metric; the large column of rankings is read only if one needs it."""
 
 
 class LazyRows(Sequence[Any]):
     """A sequence that is computed on first access."""
 
-    def __init__(self, size: int, load: Callable[[], Sequence[Any]], table: pa.Table | None = None) -> None:
+    def __init__(self, size: int, load: Callable[[], Sequence[Any]], answers: AnswerTable | None = None) -> None:
         self._size, self._load = size, load
-        self.table = table
-        """Table that the rows are of."""
+        self.answers = answers
+        """The same answers as arrays, if the rows are answers."""
 
     @cached_property
     def _items(self) -> Sequence[Any]:
@@ -58,9 +61,12 @@ class TableResponses(Responses):
     """Returns a column of the answers by name."""
 
     @classmethod
-    def collect(cls, column: Callable[[str], pa.ChunkedArray], questions: Sequence[Question]) -> TableResponses:
+    def collect(
+        cls, column: Callable[[str], pa.ChunkedArray], ids: Sequence[str], questions_by_id: Mapping[str, Question]
+    ) -> TableResponses:
         """Collect the responses to these questions; ``column`` returns a column of their answers by name."""
-        size = len(questions)
+        size = len(ids)
+        questions = LazyRows(size, lambda: [questions_by_id[question_id] for question_id in ids])
 
         def lazy(load: Callable[[], Sequence[Any]]) -> LazyRows:
             return LazyRows(size, load)
@@ -71,13 +77,13 @@ class TableResponses(Responses):
             answers=lazy(lambda: [question.answers for question in questions]),
             candidates=lazy(
                 lambda: [
-                    question.candidates if ranked is None else ()
-                    for question, ranked in zip(questions, column("among").to_pylist(), strict=True)
+                    questions[row].candidates if ranked is None else ()
+                    for row, ranked in enumerate(column("among").to_pylist())
                 ]
             ),
             gold_ranks=lazy(lambda: [ranks or [] for ranks in column("gold_ranks").to_pylist()]),
             gold_ties=lazy(lambda: [ties or [] for ties in column("gold_ties").to_pylist()]),
-            targets=lazy(lambda: _target_indices(column("golds"), [question.target for question in questions])),
+            targets=lazy(lambda: _target_indices(column("golds"), question_column(questions_by_id, "target", ids))),
             among=lazy(lambda: column("among").to_pylist()),
             outcomes=outcomes.to_pylist() if outcomes.null_count < size else [None] * size,
             right_counts=right.to_pylist() if right.null_count < size else (),
@@ -140,19 +146,22 @@ class Cell:
 
 
 class AnswerTable:
-    """The answers of a run, by model, task, probe and method."""
+    """The answers of a run, by model, task, probe and method.
 
-    def __init__(self, answers: pa.Table | Sequence[Row], questions: Mapping[str, Question]) -> None:
-        table = answers.table if isinstance(answers, LazyRows) and answers.table is not None else answers
-        table = table if isinstance(table, pa.Table) else make_table(ANSWERS, table)
-        self.table = table.select(_COLUMNS)
+    Args:
+        answers: A table, its rows, or its file; rankings are read from the file when a metric needs them.
+    """
+
+    def __init__(self, answers: pa.Table | Sequence[Row] | Path, questions: Mapping[str, Question]) -> None:
+        self._source = answers if isinstance(answers, pa.Table | Path) else make_table(ANSWERS, answers)
+        self.table = self._read(_COLUMNS)
+        self.questions = questions
         self.ids: list[str] = sorted(pc.unique(self.table["question_id"]).to_pylist())
         """Ids of the answered questions in order; a question's code is its index here."""
         self.codes = _as_integers(
             pc.index_in(self.table["question_id"], value_set=pa.array(self.ids, pa.string())), self.table.num_rows
         )
-        self.questions = [questions[question_id] for question_id in self.ids]
-        self.tasks = [question.task for question in self.questions]
+        self.tasks: list[str] = question_column(questions, "task", self.ids)
         self._cells: dict[tuple[str, str, str, str], Cell] = {}
         self._columns: dict[str, pa.ChunkedArray] = {}
 
@@ -175,11 +184,35 @@ class AnswerTable:
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column of the answers in one chunk."""
         if name not in self._columns:
-            column = self.table[name]
+            column = (self.table if name in _COLUMNS else self._read([name]))[name]
             self._columns[name] = (
                 pa.chunked_array([column.combine_chunks()], column.type) if column.num_chunks > 1 else column
             )
         return self._columns[name]
+
+    def _read(self, columns: Sequence[str] | None = None) -> pa.Table:
+        table = self._source
+        if isinstance(table, Path):
+            names = None if columns is None else list(ANSWERS.required.union(columns))
+            table = read_table(ANSWERS, table, columns=names)
+            pa.default_memory_pool().release_unused()  # Decoding takes several times the memory of the columns.
+        return table if columns is None else table.select(columns)
+
+    def take(self, name: str, rows: IntArray) -> pa.ChunkedArray:
+        """Return rows of a column; of a file, only the row groups that hold them are read."""
+        if name in _COLUMNS or name in self._columns or isinstance(self._source, pa.Table) or not len(rows):
+            return self.column(name).take(pa.array(rows))
+        with pq.ParquetFile(self._source, page_checksum_verification=True) as file:
+            sizes = np.array([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)])
+            starts = np.cumsum(sizes) - sizes
+            groups, owners = np.unique(np.searchsorted(starts, rows, side="right") - 1, return_inverse=True)
+            column = file.read_row_groups(groups.tolist(), columns=[name])[name]
+        skipped = starts[groups] - (np.cumsum(sizes[groups]) - sizes[groups])
+        return column.take(pa.array(rows - skipped[owners]))
+
+    def rows(self) -> LazyRows:
+        """Return the answers as rows for analyses; made when one is read."""
+        return LazyRows(self.table.num_rows, lambda: scoring_rows(self._read()), self)
 
     def cell(self, model: str, task: str, probe: str, method: str) -> Cell:
         """Return the answers of one model to one task by one probe and method."""
@@ -200,9 +233,9 @@ class AnswerTable:
         # The first row in the order of the table decides where a group appears among the scores.
         first_rows = np.minimum.reduceat(members, firsts) if len(members) else members
         first_rows = np.concatenate([first_rows[is_answered], first_rows[~is_answered]])
-        questions = [self.questions[code] for code in self.codes[usable].tolist()]
+        ids = [self.ids[code] for code in self.codes[usable].tolist()]
         rows = pa.array(usable)
-        responses = TableResponses.collect(lambda name: self.column(name).take(rows), questions)
+        responses = TableResponses.collect(lambda name: self.column(name).take(rows), ids, self.questions)
         return Cell(*key, usable, first_rows, starts, codes, len(answered), responses)
 
     @cached_property
@@ -256,6 +289,13 @@ def first_tied(ranked: pa.ChunkedArray) -> pa.Array:
     top_counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[is_top], minlength=len(counts))
     offsets = pa.array(np.concatenate([[0], np.cumsum(top_counts)]).astype(np.int32))
     return pa.ListArray.from_arrays(offsets, entries.filter(pa.array(is_top)))
+
+
+def scoring_rows(table: pa.Table) -> list[Row]:
+    """Return the rows of a table of answers, with only the candidates tied for the first rank, as scoring needs."""
+    column = table.schema.get_field_index("ranked")
+    rows: list[Row] = table.set_column(column, "ranked", first_tied(table["ranked"])).to_pylist() if len(table) else []
+    return rows
 
 
 def _top_predictions(ranked: pa.ChunkedArray, gold_ranks: pa.ChunkedArray) -> list[list[Prediction]]:

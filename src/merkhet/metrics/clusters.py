@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from merkhet.core.records import Question
+from merkhet.core.records import Question, question_column
 from merkhet.metrics._closed_form import robust_difference, robust_interval
 from merkhet.metrics.bootstrap import Interval, PairedDifference, clustered_interval, paired_difference
 from merkhet.metrics.paired_tests import PairedDetails, paired_details
@@ -71,10 +71,11 @@ def question_clusters(
     ids: Sequence[str], clusters: Mapping[str, str], prompts_of: Mapping[str, Question] | None = None
 ) -> Clusters:
     """Number the clusters of questions in the order of cluster ids; with ``prompts_of``, prompts are clusters too."""
-    facts = _number([clusters[name] for name in ids])
-    return Clusters(facts, None if prompts_of is None else _number([prompts_of[name].prompt for name in ids]))
+    facts = sorted_codes([clusters[name] for name in ids])
+    return Clusters(facts, None if prompts_of is None else sorted_codes(question_column(prompts_of, "prompt", ids)))
 
 
-def _number(names: Sequence[str]) -> IntArray:
+def sorted_codes(names: Sequence[str]) -> IntArray:
+    """Number names in alphabetical order."""
     numbers = {name: number for number, name in enumerate(sorted(set(names)))}
     return np.array([numbers[name] for name in names], dtype=np.int64)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, SCORES, make_table
-from merkhet.metrics.answer_table import AnswerTable, Cell, IntArray, TableResponses, first_tied
+from merkhet.metrics.answer_table import AnswerTable, Cell, IntArray, TableResponses
 from merkhet.metrics.bootstrap import averaged_interval, class_weights
 from merkhet.metrics.clusters import Clusters, question_clusters
 from merkhet.metrics.corrections import chance_adjusted
@@ -26,7 +26,7 @@ def score_answers(
     questions: Mapping[str, Question],
     groups_of: Mapping[str, Mapping[str, str | None]],
     clusters: Mapping[str, str],
-    answers: pa.Table | Sequence[Row],
+    answers: AnswerTable | pa.Table | Sequence[Row],
     metrics: Sequence[Metric],
     *,
     seed: int,
@@ -51,7 +51,7 @@ def score_answers(
             better if higher; otherwise they are left out and only counted.
         cluster_prompts: Treat the questions of one prompt as one observation, besides those of one cluster.
     """
-    table = AnswerTable(answers, questions)
+    table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
     all_clusters = question_clusters(table.ids, clusters, questions if cluster_prompts else None)
     grouping = _Grouping(table.ids, groups_of, groups_by_model or {}, group_sets)
     classes = None
@@ -143,10 +143,20 @@ class _Grouping:
         group_sets: Sequence[tuple[str, ...]] | None,
     ) -> None:
         self.ids, self.groups_by_model = ids, groups_by_model
-        columns = dict.fromkeys(column for groups in groups_of.values() for column in groups)
-        coded = {column: _encode_groups([groups_of[name].get(column) for name in ids]) for column in columns}
-        sets = [(column,) for column in columns] if group_sets is None else group_sets
-        self.codes = {names: _combine_groups([coded[name] for name in names]) for names in sets}
+        # Questions may share their groups: each different object is encoded once.
+        objects = [groups_of[name] for name in ids]
+        distinct = {id(groups): groups for groups in objects}
+        indices = {identity: index for index, identity in enumerate(distinct)}
+        rows = np.array([indices[id(groups)] for groups in objects], dtype=np.int64)
+        if group_sets is None:
+            group_sets = [
+                (column,) for column in dict.fromkeys(name for groups in distinct.values() for name in groups)
+            ]
+        coded = {}
+        for column in {name for names in group_sets for name in names}:
+            codes, names = _encode_groups([groups.get(column) for groups in distinct.values()])
+            coded[column] = (codes[rows], names)
+        self.codes = {names: _combine_groups([coded[name] for name in names]) for names in group_sets}
         self.model_columns = tuple(dict.fromkeys(column for groups in groups_by_model.values() for column in groups))
 
     def groups(self, cell: Cell) -> Iterator[_Group]:
@@ -188,11 +198,4 @@ def _combine_groups(
 def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
     """Collect the responses of usable answers, in their order."""
     table = make_table(ANSWERS, answers)
-    return TableResponses.collect(table.column, [questions[answer["question_id"]] for answer in answers])
-
-
-def scoring_rows(table: pa.Table) -> list[Row]:
-    """Return the rows of a table of answers, with only the candidates tied for the first rank, as scoring needs."""
-    column = table.schema.get_field_index("ranked")
-    rows: list[Row] = table.set_column(column, "ranked", first_tied(table["ranked"])).to_pylist() if len(table) else []
-    return rows
+    return TableResponses.collect(table.column, [answer["question_id"] for answer in answers], questions)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
-from merkhet.core.records import Question, questions_from_rows
+from merkhet.core.records import Question, QuestionTable, questions_from_rows
 from merkhet.core.schemas import (
     CANDIDATES,
     ENTITIES,
@@ -69,9 +69,9 @@ class QuestionSet:
         rows = (dict(zip(_QUESTION_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
         return questions_from_rows(rows, self.candidate_sets())
 
-    def by_id(self) -> dict[str, Question]:
-        """Return the questions as objects, by id."""
-        return {question.question_id: question for question in self.as_questions()}
+    def by_id(self) -> QuestionTable:
+        """Return the questions by id; objects are made when one is read."""
+        return QuestionTable(self.questions, self.as_questions)
 
     def clusters(self) -> dict[str, str]:
         """Return each question's cluster id: its qset, its first fact, or the question itself."""

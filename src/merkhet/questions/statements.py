@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from merkhet.core.schemas import FACTS, QUESTIONS, validate
 
+_BATCH_ROWS = 8192
+"""The right answers of this many statements fit into memory as Python objects."""
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
 
 
@@ -35,7 +37,7 @@ def statement_question_ids(statements: pa.Table) -> pa.Array:
     return pa.array(
         [
             f"{statement_id}-{task}~{sha256(repr(variant).encode()).hexdigest()[:8]}"
-            for batch in statements.select(columns).to_batches(max_chunksize=8192)
+            for batch in statements.select(columns).to_batches(max_chunksize=_BATCH_ROWS)
             for statement_id, task, *variant in zip(*(batch[name].to_pylist() for name in columns), strict=True)
         ],
         pa.string(),
@@ -67,7 +69,7 @@ def statement_questions(statements: pa.Table, symbols: pa.Table, *, suite: str, 
         "answers": pa.chunked_array(
             [
                 pa.array([[labels[symbol] for symbol in answers] for answers in batch["answers"].to_pylist()])
-                for batch in statements.select(["answers"]).to_batches(max_chunksize=8192)
+                for batch in statements.select(["answers"]).to_batches(max_chunksize=_BATCH_ROWS)
             ],
             QUESTIONS.schema.field("answers").type,
         ),

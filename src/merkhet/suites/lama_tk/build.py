@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +22,7 @@ from merkhet.suites.lama_tk.published import published_facts, source_name
 from merkhet.suites.lama_tk.questions.masked_statements import make_masked_statements
 from merkhet.suites.lama_tk.questions.order_queries import make_order_queries
 from merkhet.suites.lama_tk.questions.statement_sql import read_remarks
-from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, extract_temporal_facts
+from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, extract_temporal_facts, open_workbench
 from merkhet.suites.lama_tk.questions.time_queries import make_boundary_queries, make_implicit_queries
 from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 from merkhet.training import MEMORIZE
@@ -116,10 +115,7 @@ def _make_questions(statements: pa.Table, facts: TemporalFacts, pools: Pools) ->
 
     The template of a question is ``relation/template/mask``, which scores are grouped by.
     """
-    with duckdb.connect() as connection:
-        connection.register("statements", statements)
-        connection.register("symbols", facts.symbols)
-        connection.register("pools", pools.table)
+    with open_workbench(statements=statements, symbols=facts.symbols, pools=pools.table) as connection:
         table = connection.sql(
             f"""with asked as (
                 select task, prompt, name as target, min(relation) as relation, min(template) as template,
@@ -138,10 +134,7 @@ def _make_questions(statements: pa.Table, facts: TemporalFacts, pools: Pools) ->
 
 def _add_answers(questions: pa.Table, statements: pa.Table, facts: TemporalFacts) -> pa.Table:
     """Add all right answers to questions: those of all statements with the same text in their task."""
-    with duckdb.connect() as connection:
-        connection.register("questions", questions)
-        connection.register("statements", statements)
-        connection.register("symbols", facts.symbols)
+    with open_workbench(questions=questions, statements=statements, symbols=facts.symbols) as connection:
         table = connection.sql(
             """with listed as (
                 select task, prompt, unnest(arg_min(answers, statement_id)) as symbol from statements
@@ -157,8 +150,7 @@ def _add_answers(questions: pa.Table, statements: pa.Table, facts: TemporalFacts
 
 def _frequencies(questions: pa.Table) -> pa.Table:
     """Count how often each name is the target, by task and relation."""
-    with duckdb.connect() as connection:
-        connection.register("questions", questions)
+    with open_workbench(questions=questions) as connection:
         table = connection.sql(
             """select task, split_part(template, '/', 1) as relation, target as answer, count(*) as count
             from questions group by all order by all"""

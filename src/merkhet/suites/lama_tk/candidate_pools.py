@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.schemas import CANDIDATES, candidate_set_id, make_table
 from merkhet.suites.lama_tk.options import LamaTkOptions
-from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts
+from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, open_workbench
 
 TIME = "time"
 """The role of starts, ends and points in time; names have the roles subject and object."""
@@ -53,10 +52,7 @@ def make_pools(statements: pa.Table, facts: TemporalFacts, options: LamaTkOption
     Right answers of the statements are added: of a symmetric relation, either side may be the subject.
     """
     numbered = facts.symbols.append_column("number", pa.array(range(facts.symbols.num_rows)))
-    with duckdb.connect() as connection:
-        connection.register("statements", statements)
-        connection.register("facts", facts.table)
-        connection.register("symbols", numbered)
+    with open_workbench(statements=statements, facts=facts.table, symbols=numbered) as connection:
         rows = connection.sql(
             f"""with occurring as (
                 select relation, 'subject' as role, subject as symbol from facts
@@ -86,8 +82,7 @@ def make_pools(statements: pa.Table, facts: TemporalFacts, options: LamaTkOption
             group by relation, role, counterpart order by relation, role, counterpart"""
         ).fetchall()
     sets = [candidate_set_id(f"{relation}/{role}", names) for relation, role, names in rows]
-    count = options.candidates
-    all_years = options.granularity == "year"
+    count, all_years = options.candidates, options.granularity == "year"
     sampled = {
         set_id
         for set_id, (_, role, names) in zip(sets, rows, strict=True)

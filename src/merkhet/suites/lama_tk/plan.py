@@ -12,7 +12,6 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.settings import make_settings
-from merkhet.engine._training_steps import WeightParams, WeightRuntime
 from merkhet.engine.ask_planning import public_source
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.memorize_steps import (
@@ -30,6 +29,7 @@ from merkhet.engine.run_files import ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, QUESTI
 from merkhet.engine.study import STATEMENT_GROUPS, Study, make_study
 from merkhet.engine.suite import AnalysisFunction, AskingSteps, Suite
 from merkhet.engine.suite_card import ScoringRule
+from merkhet.engine.training_steps import WeightParams, WeightRuntime
 from merkhet.metrics.recalls import RECALL_METRICS
 from merkhet.models.model_lookup import ResolvedModel
 from merkhet.suites.lama_tk.analyses.boundary import boundaries

@@ -52,17 +52,17 @@ SUITE = LamaTk(
     published=FILES,
     splits_keep_pairs=False,
     methods=(
-        "Facts with times were put into sentences, in the manner of LAMA-TK, and one thing was left out of each: the "
-        "subject, the object, the start or the end (statement). Besides, the start and the end were asked for in other "
-        "words (boundary), the object for one year strictly within the time, in the same words and in others "
-        "(implicit), and the first and the last to stand in the relation to something, and those before and after "
-        "somebody (order), where this is decided among the facts that are known. All names that make a sentence true, "
-        "by the same facts, count as right. Years are ranked among all years that occur with the relation; a name is "
-        "ranked among 100 of the relation (or as many as the study says): the one that was left out, others that are "
-        "right, at most a tenth in all, and wrong ones, half of which, where there are so many, stood in the relation "
-        "to the same at another time, and the others are drawn by a seed as often as facts have them; none of these "
-        "stands in the sentence itself. Times are as exact as the study says (years); facts of which a time is not "
-        "known are left out and counted."
+        "Facts with times are put into sentences, in the manner of LAMA-TK. Each sentence leaves out the subject, the "
+        "object, the start or the end (statement). Further questions ask for the start and the end in other words "
+        "(boundary); for the object in one year strictly within the interval, in the same words and in others "
+        "(implicit); and for the first and the last subject of an object, and those before and after a subject "
+        "(order), where the known facts decide it. Every name that makes a sentence true by these facts counts as "
+        "right. Years are ranked among all years that occur with the relation. A name is ranked among 100 names of the "
+        "relation, or as many as the study says: the one that was left out, other right ones (at most a tenth in all), "
+        "and wrong ones. Up to half of the wrong ones were in the same relation to the same entity at another time; "
+        "the others are drawn by a seed in proportion to their frequency in the facts. No wrong name occurs in the "
+        "sentence. Times have the precision that the study sets (years). Facts with an unknown time are left out and "
+        "counted."
     ),
     citations=(
         """@misc{lama-tk,

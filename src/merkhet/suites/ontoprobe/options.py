@@ -57,3 +57,8 @@ class OntoprobeOptions(SplitOptions):
         None,
         description="paper: the input text and tokenization of the code published with the paper, with its faults",
     )
+
+    @property
+    def allows_leaks(self) -> bool:
+        """Whether facts or prompts may straddle splits; the published code is reproduced with its leaks."""
+        return self.leaks or self.compat is not None

@@ -24,7 +24,6 @@ from merkhet.analysis.memorized_run import (
     template_part,
 )
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
-from merkhet.core.records import Question
 from merkhet.core.text import quote_name
 from merkhet.metrics.ranks import FloatArray
 
@@ -113,13 +112,13 @@ def _compare_with_none(run: MemorizedRun, conditions: Sequence[MemorizedModel]) 
                 continue
             pair = (memorized.model, twin.model)
             for name in ("stored",) if task == STATEMENT else ("both", *_TEMPLATES):
-                only = partial(_has_template, name=name) if name in _TEMPLATES else None
+                only = ("template", partial(_has_name, name=name)) if name in _TEMPLATES else None
                 differences[(name, metric, *pair)] = run.difference(pair, task, metric, name, metric, only=only)
     return make_comparisons(differences)
 
 
-def _has_template(question: Question, name: str) -> bool:
-    return template_part(question, 1) == name
+def _has_name(template: str | None, name: str) -> bool:
+    return template_part(template, 1) == name
 
 
 def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequence[Comparison]) -> Table:
@@ -164,9 +163,14 @@ def _other_end_shares(run: MemorizedRun, memorized: MemorizedModel) -> Mapping[s
         return {}
     recalled = run.recalled(memorized.model, BOUNDARY)
     hits, has_other_end = _other_end_hits(recalled, run.recalled(memorized.model, STATEMENT))
+    templates = recalled.template_parts(1)
     shares = {}
     for name in ("both", *_TEMPLATES):
-        inside = has_other_end if name == "both" else has_other_end & recalled.with_template(name)
+        inside = (
+            has_other_end
+            if name == "both"
+            else has_other_end & np.array([part == name for part in templates], dtype=bool)
+        )
         chosen = np.flatnonzero(inside)
         if len(chosen):
             interval = recalled.clusters.take(chosen).interval(hits[chosen], run.seed_for("other", name))
@@ -180,15 +184,14 @@ def _other_end_hits(recalled: Recalled, stored: Recalled) -> tuple[FloatArray, N
     Returns:
         Whether the first answer is the other end and wrong, and whether such a wrong other end exists.
     """
-    ends = {
-        (fact, template_part(question, 2)): question.target
-        for fact, question in zip(stored.facts, stored.questions, strict=True)
-    }
+    stored_ends = zip(stored.facts, stored.template_parts(2), strict=True)
+    ends = dict(zip(stored_ends, stored.column("target"), strict=True))
     opposite = {"start": "end", "end": "start"}
     hits, has_other_end = [], []
-    for fact, question, ranked in zip(recalled.facts, recalled.questions, recalled.ranked.to_pylist(), strict=True):
-        other_end = ends.get((fact, opposite.get(template_part(question, 2), "")))
-        wrong = other_end is not None and other_end not in question.answers
+    asked = (recalled.facts, recalled.template_parts(2), recalled.column("answers"), recalled.ranked.to_pylist())
+    for fact, mask, answers, ranked in zip(*asked, strict=True):
+        other_end = ends.get((fact, opposite.get(mask, "")))
+        wrong = other_end is not None and other_end not in answers
         has_other_end.append(wrong)
         hits.append(bool(wrong and ranked and ranked[0]["candidate"] == other_end))
     return np.array(hits, dtype=np.float64), np.array(has_other_end, dtype=bool)
@@ -216,8 +219,7 @@ def _describe_base(
             continue
         text = (
             f"{quote_name(base)}, {_left_out_share(memorized)} of times left out: Acc@1 {format_score(cell)} for "
-            "starts and ends in "
-            "other words"
+            "starts and ends in other words"
         )
         stored = run.cell(memorized.model, STATEMENT, "acc@1")
         text += "" if stored is None else f", {format_score(stored)} on what was stored"
@@ -225,9 +227,8 @@ def _describe_base(
         change = next((paired for paired in differences if (paired.task, paired.metric, paired.model) == key), None)
         if change is not None:
             text += f"; {describe_side(change)} the same with none left out ({format_paired_difference(change)})"
-        baseline_difference = run.above_baseline(memorized, BOUNDARY, "acc@1")
-        if baseline_difference is not None and baseline_difference[0].p == baseline_difference[0].p:
-            lead, _ = baseline_difference
+        if (above_baseline := run.above_baseline(memorized, BOUNDARY, "acc@1")) is not None:
+            lead, _ = above_baseline
             text += f"; {describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})"
         sentences.append(f"{text}.")
     return sentences

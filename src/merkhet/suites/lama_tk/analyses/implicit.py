@@ -111,7 +111,7 @@ def _compare_wordings(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -
 def _paired_wordings(recalled: Recalled, metric: str, seed: int) -> tuple[PairedDifference, int] | None:
     """Compute paraphrase minus within over the facts asked in both; each by its first statement."""
     rows: dict[str, dict[str, int]] = {PARAPHRASE: {}, WITHIN: {}}
-    for row, (fact, template) in enumerate(zip(recalled.facts, recalled.templates, strict=True)):
+    for row, (fact, template) in enumerate(zip(recalled.facts, recalled.template_parts(1), strict=True)):
         if template in rows:
             rows[template].setdefault(fact, row)
     shared = sorted(rows[PARAPHRASE].keys() & rows[WITHIN].keys())
@@ -156,20 +156,17 @@ def _describe_model(run: MemorizedRun, memorized: MemorizedModel, differences: S
     if change is not None:
         sentences.append(
             f"{quote_name(memorized.base)}, a year inside: Acc@1 {format_score(cells[0])} in stored words; "
-            f"{format_score(cells[1])} in words "
-            f"that it never saw, {describe_side(change)} the stored ones on the same facts "
-            f"({format_paired_difference(change)})."
+            f"{format_score(cells[1])} in words that it never saw, {describe_side(change)} the stored ones on the same "
+            f"facts ({format_paired_difference(change)})."
         )
     for task, topic in ((IMPLICIT, "on years inside"), (ORDER, "on order")):
-        baseline_difference = run.above_baseline(memorized, task, "acc@1") if "acc@1" in run.metrics else None
-        if baseline_difference is None or baseline_difference[0].p != baseline_difference[0].p:
+        above_baseline = run.above_baseline(memorized, task, "acc@1") if "acc@1" in run.metrics else None
+        if above_baseline is None:
             continue
-        lead, n = baseline_difference
+        lead, n = above_baseline
         cell = run.cell(memorized.model, task, "acc@1")
         sentences.append(
             f"{quote_name(memorized.base)} {topic} ({n:,} questions): Acc@1 {format_score(cell)}, "
-            f"{describe_side(lead)} the "
-            "baseline frequency "
-            f"({format_paired_difference(lead)})."
+            f"{describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})."
         )
     return sentences

@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
 from merkhet.engine._ask_step import is_selected
-from merkhet.engine.asker import ModelRuntime
+from merkhet.engine.asker import ModelRuntime, planned_model
 from merkhet.engine.plan import StepContext
 from merkhet.models.loading import load_model
-from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
 from merkhet.questions.question_files import TRAINING_FILE, QuestionSet, read_questions
 from merkhet.training import LEARNERS
 from merkhet.training.artifact import Learner
@@ -27,30 +26,8 @@ logger = logging.getLogger("merkhet.engine")
 
 
 @dataclass(frozen=True)
-class TrainParams:
-    """Parameters of a training on questions."""
-
-    name: str
-    """Name of the trained model in tables."""
-    task: str | None
-    kind: str
-    fingerprint: str
-    dtype: str
-    learner: str
-    identity: str
-    """Name of the learner, with the hash of its file where it is a user's own."""
-    settings: Mapping[str, Any]
-    """Settings of the learner, as the study has them."""
-    seed: int
-    kinds: tuple[str, ...] = ()
-    """Kinds of templates to train on; all that are not soft if empty."""
-    start: tuple[str, ...] = ()
-    """Records of earlier trainings to start from."""
-
-
-@dataclass(frozen=True)
 class WeightParams:
-    """Parameters of a training that changes all weights of a model."""
+    """Parameters of a training."""
 
     name: str
     """Name of the trained model in tables."""
@@ -60,6 +37,20 @@ class WeightParams:
     settings: Mapping[str, Any]
     """Settings that affect the result."""
     seed: int
+
+
+@dataclass(frozen=True)
+class TrainParams(WeightParams):
+    """Parameters of a training on questions; its settings are those of the study."""
+
+    task: str | None
+    learner: str
+    identity: str
+    """Name of the learner, with the hash of its file where it is a user's own."""
+    kinds: tuple[str, ...] = ()
+    """Kinds of templates to train on; all that are not soft if empty."""
+    start: tuple[str, ...] = ()
+    """Records of earlier trainings to start from."""
 
 
 @dataclass(frozen=True)
@@ -141,20 +132,6 @@ def pretrain(context: StepContext[PretrainParams, PretrainRuntime]) -> None:
     for remark in learned.record["remarks"]:
         context.progress.say(f"  {remark}")
     logger.info("%s has learned: %s", params.name, dict(learned.record))
-
-
-def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedModel:
-    """Return a model with the weights that it was planned with.
-
-    Raises:
-        MerkhetError: The weights have changed since.
-    """
-    resolved = resolve_model(spec, home)
-    if resolved.fingerprint != fingerprint:
-        raise MerkhetError(
-            f"the weights of {resolved.name} have changed since this run was planned; start the run again"
-        )
-    return resolved
 
 
 def _select_questions(
