@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,12 @@ def test_options_are_checked() -> None:
         with pytest.raises(InputError) as refused:
             quickstart.build(study, Path())
         assert str(refused.value) == said
+
+
+def test_no_member_of_a_distinction_contains_the_name_of_its_category() -> None:
+    """Three of "tennis ball, golf ball, bowling ball, beetle" are a kind of ball: such a question answers itself."""
+    made = quickstart.build(limited_study(150, ["distinction"], 0), Path()).questions.to_pylist()
+    categories = [re.search(r"a kind of (.+?)(?:,| is)", row["prompt"]) for row in made]
+    asked = [(match[1], row["choices"]) for match, row in zip(categories, made, strict=True) if match]
+    assert len(asked) > 50
+    assert not [(category, names) for category, names in asked if any(category in name for name in names)]

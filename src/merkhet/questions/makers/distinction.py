@@ -108,13 +108,14 @@ def _create_trios(builder: QuestionBuilder, hierarchies: Sequence[int], deep: Se
     draw = builder.draw_sql("'trio'", "round", "fact_id")
     limit = builder.options.limit
     sampled = "" if limit is None else f"where turn <= {2 * limit}"
+    distinct = "not contains(lower(name), lower(category))" if builder.options.distinct_names else "true"
     builder.create_table(
         "trios",
         f"""with placed as (
             select g.*, round,
                 row_number() over (partition by h, round, category, split order by {draw}, fact_id) - 1 as place
             from grouped g cross join (select unnest(range({builder.options.rounds})) as round) rounds
-            where {builder.asked_sql()}
+            where {builder.asked_sql()} and {distinct}
         ), threes as (
             select h, category, split, list(name order by place) as names, list(fact_id order by place) as facts,
                 array_to_string(list(name order by name), chr(31)) as together, min(domain) as domain

@@ -26,7 +26,7 @@ _VOCABULARY = ("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range"
 """Prefixes of predicates of ontologies, which default templates cannot word."""
 
 _DEFAULT_LIMIT = 400
-_DISTINCTIONS_PER_ROUND = 400
+_DISTINCTIONS_PER_ROUND = 300
 """Distinction questions that one grouping of the categories' members is expected to yield."""
 
 
