@@ -23,7 +23,7 @@ from merkhet.suites.ontoprobe.analyses.premise_effects import PREMISE_STATES, SE
 from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
 from merkhet.suites.ontoprobe.analyses.task_scores import METRICS, soft_loss
 
-NAMES = {metric_label(metric): metric for metric in METRICS}
+NAMES = {metric_label(metric.name): metric for metric in METRICS}
 
 
 @pytest.fixture(scope="module")

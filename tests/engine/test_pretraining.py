@@ -176,7 +176,7 @@ def test_what_is_wrong_is_said_before_work_begins(study: Path) -> None:
 
 
 def test_a_corpus_that_changes_under_way_is_found_out(study: Path, monkeypatch) -> None:
-    from merkhet.engine import _training_steps as learning
+    from merkhet.engine import training_steps as learning
 
     monkeypatch.setattr(learning, "corpus_digest", lambda _: "other")
     with pytest.raises(merkhet.MerkhetError, match=r"the corpus corpus.txt has changed since this run was planned"):

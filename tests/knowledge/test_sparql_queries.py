@@ -165,7 +165,9 @@ def test_a_query_file_as_the_place(ask, proxy, store, tmp_path):
     assert "name the endpoint with the option endpoint=https://" in refusal(ask, None, file)
     assert triples(ask(None, file, endpoint=proxy.address)[0]) == expected(store)
     assert "omit the option 'query'" in refusal(ask, "x", file, endpoint=proxy.address)
-    assert "must begin with http://" in refusal(ask, None, file, endpoint="ftp://example.org/")
+    assert "write it as https://HOST/sparql or http://HOST:PORT/sparql" in refusal(
+        ask, None, file, endpoint="ftp://example.org/"
+    )
 
 
 def test_a_schema_builds_the_queries(ask, proxy, tmp_path):

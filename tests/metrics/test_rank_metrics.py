@@ -118,7 +118,7 @@ def test_ranks_have_their_direction_and_no_adjusted_version():
         metric = get_metric(name)
         assert not metric.higher_is_better
         assert not metric.share
-        with pytest.raises(InputError, match=f"adjusted-{name}: there is no chance level"):
+        with pytest.raises(InputError, match=f"adjusted-{name}: {name} has no chance level"):
             get_metric(f"adjusted-{name}")
     with pytest.raises(InputError, match="hit@0: hit@ needs a positive integer"):
         get_metric("hit@0")

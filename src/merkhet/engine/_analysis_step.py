@@ -16,8 +16,8 @@ from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
-from merkhet.engine.run_tables import run_tables
 from merkhet.engine.score_step import FindingsParams
+from merkhet.engine.shared_tables import run_tables
 from merkhet.metrics.answer_table import LazyRows
 from merkhet.questions.question_files import QuestionSet
 

@@ -19,7 +19,7 @@ from merkhet.core.schemas import ANSWERS, make_table, read_table, write_table
 from merkhet.engine.asker import Asker, AskJob, AskParams, AskRuntime, AskStatistics
 from merkhet.engine.plan import StepContext
 from merkhet.engine.run_files import read_json
-from merkhet.engine.run_tables import run_tables
+from merkhet.engine.shared_tables import run_tables
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
 from merkhet.models.protocol import NeedsAllQuestions
 from merkhet.probes import PROBES

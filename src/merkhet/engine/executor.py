@@ -19,7 +19,7 @@ from merkhet.core.ids import digest
 from merkhet.core.progress import Progress
 from merkhet.core.version import __version__
 from merkhet.engine.plan import AnyStep, Plan, StepContext, step_identity
-from merkhet.engine.run_tables import release_tables
+from merkhet.engine.shared_tables import release_tables
 
 try:
     import fcntl

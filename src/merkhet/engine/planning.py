@@ -33,8 +33,8 @@ from merkhet.engine.record_step import (
 )
 from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.run_files import CALIBRATION, QUESTION_TABLES
-from merkhet.engine.run_tables import run_tables
 from merkhet.engine.score_step import FindingsParams, ScoreParams, collect_answers, write_findings, write_scores
+from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.study import make_study, study_yaml
 from merkhet.engine.suite import AskingSteps
 from merkhet.engine.suite_card import HeadlineScore, SuiteCard

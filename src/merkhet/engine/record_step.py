@@ -18,7 +18,7 @@ from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.core.version import __version__
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import CALIBRATION, read_json
-from merkhet.engine.run_tables import release_tables, run_tables
+from merkhet.engine.shared_tables import release_tables, run_tables
 from merkhet.engine.study import Study
 from merkhet.engine.suite_card import SuiteCard
 

@@ -16,7 +16,7 @@ from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
-from merkhet.engine.run_tables import run_tables
+from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from merkhet.core.records import question_column
 from merkhet.core.schemas import ANSWERS, QUESTIONS, make_table
-from merkhet.engine.run_tables import release_tables, run_tables
+from merkhet.engine.shared_tables import release_tables, run_tables
 from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.metrics import get_metric
 from merkhet.questions.question_files import QuestionSet, write_questions

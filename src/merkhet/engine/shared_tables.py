@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from merkhet.core.records import QuestionTable
 from merkhet.engine.run_files import QUESTION_TABLES
-from merkhet.metrics.answer_table import AnswerTable
 from merkhet.questions.question_files import QuestionSet, read_questions
+
+if TYPE_CHECKING:
+    from merkhet.metrics.answer_table import AnswerTable
 
 _ANSWERS_FILE = "answers.parquet"
 _FileState = tuple[tuple[int, int, int], ...]
@@ -37,6 +40,8 @@ class RunTables:
     @property
     def answers(self) -> AnswerTable:
         """The answers of all models."""
+        from merkhet.metrics.answer_table import AnswerTable
+
         state = _file_state(self.folder, (_ANSWERS_FILE,))
         if self._answers is None or self._answers[0] != state:
             self._answers = (state, AnswerTable(self.folder / _ANSWERS_FILE, self.questions))
@@ -44,7 +49,7 @@ class RunTables:
 
 
 def run_tables(folder: Path) -> RunTables:
-    """Return the tables of a run; files that have changed are read anew."""
+    """Return the tables of a run; files that have changed are read again."""
     if folder not in _tables or _tables[folder].state != _file_state(folder, QUESTION_TABLES):
         _tables[folder] = RunTables(folder)
     return _tables[folder]
