@@ -63,7 +63,7 @@ def explore(
 
 def serve(views: Views, player: Player, port: int | None, *, open_page: bool = False) -> None:
     """Print the address of the page and serve it until a signal ends the process."""
-    from merkhet.cli.output import counted
+    from merkhet.core.text import counted
     from merkhet.reports.explorer.explorer_server import open_server
 
     server = open_server(views, player, port)

@@ -11,8 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from merkhet.cli.output import counted, print_descriptions, print_json
+from merkhet.cli.output import print_descriptions, print_json
 from merkhet.core.errors import InputError
+from merkhet.core.text import counted
 from merkhet.knowledge.rules.fixpoint import Inference
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.knowledge.store import KnowledgeBase

@@ -39,8 +39,3 @@ def print_descriptions(descriptions: Mapping[str, str], note: str = "", *, as_js
     console.print(table)
     if note:
         console.print(note)
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun in the singular or plural."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

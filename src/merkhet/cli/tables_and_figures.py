@@ -41,8 +41,9 @@ def tables(
 
     Tables are written for papers (LaTeX, Markdown, HTML), programs (CSV, JSON) and the terminal.
     """
-    from merkhet.cli.output import counted, print_json, print_lines
+    from merkhet.cli.output import print_json, print_lines
     from merkhet.core.errors import InputError, did_you_mean
+    from merkhet.core.text import counted
     from merkhet.reports.tables import report_tables, select_tables
 
     forms = list(dict.fromkeys(form or ()))
@@ -95,8 +96,9 @@ def figures(
 
     PNG, PDF and SVG are for papers; HTML opens without a network.
     """
-    from merkhet.cli.output import counted, print_lines
+    from merkhet.cli.output import print_lines
     from merkhet.core.errors import InputError, did_you_mean
+    from merkhet.core.text import counted
     from merkhet.reports.figure_files import (
         CONVERTED,
         FORMATS,

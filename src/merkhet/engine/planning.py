@@ -10,6 +10,7 @@ from pathlib import Path
 from merkhet.analysis.analysis_options import available_options, option_identities
 from merkhet.core.files import file_digest
 from merkhet.core.registry import part_identity
+from merkhet.core.text import counted
 from merkhet.engine._analysis_step import AnalysisParams, TrainedModel, write_analyses
 from merkhet.engine.ask_planning import CHAT_PROBES, CHOOSE
 from merkhet.engine.build_step import (
@@ -245,19 +246,15 @@ def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
     count, facts = questions.questions.num_rows, questions.facts.num_rows
     baselines = sum(model.kind == "baseline" for model in resolved.models)
     parts = [f"{count:,} questions" + (f" from {facts:,} facts" if facts else "")]
-    parts.append(_counted(len(resolved.models) - baselines, "model"))
+    parts.append(counted(len(resolved.models) - baselines, "model"))
     if baselines:
-        parts.append(_counted(baselines, "baseline"))
+        parts.append(counted(baselines, "baseline"))
     lines = [f"{resolved.suite.name}: {', '.join(parts)}"]
     empty = questions.about.get("empty_domains") or ()
     lines += [f"No facts, and so no questions: {', '.join(empty)}"] if empty else []
     if resolved.study.data is not None and "filters" not in questions.about:
         lines += list(questions.about.get("remarks") or ())[:3]
     return lines
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: AskingSteps) -> tuple[AnyStep, ...]:

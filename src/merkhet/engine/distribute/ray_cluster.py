@@ -16,6 +16,7 @@ from typing import Any
 from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.progress import Progress
+from merkhet.core.text import counted
 from merkhet.core.version import __version__
 from merkhet.engine.asker import AskParams
 from merkhet.engine.plan import Plan
@@ -267,7 +268,7 @@ def check_cluster(engine: AskEngine, plan: Plan, home: Path, progress: Progress)
     nodes = [
         node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU" if resources.gpus else "CPU")
     ]
-    progress.say(f"Ray at {engine.address}: {_counted(len(nodes), 'machine')}, {_counted(resources.workers, 'worker')}")
+    progress.say(f"Ray at {engine.address}: {counted(len(nodes), 'machine')}, {counted(resources.workers, 'worker')}")
     with _workers_on(ray, nodes) as workers:
         for greeting in ray.get([worker.greet.remote() for worker in workers]):
             check_worker_version(greeting)
@@ -276,10 +277,6 @@ def check_cluster(engine: AskEngine, plan: Plan, home: Path, progress: Progress)
         ):
             for report in reports:
                 check_worker_model(report)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 @contextmanager
