@@ -83,7 +83,7 @@ def report_pictures(browser: Browser) -> None:
     screenshot(page, "report.png", height=1560)
     section_screenshot(page, "Can the probes be trusted?", "report-calibration.png", 1061)
     page.goto((RUNS / "forms" / "report.html").as_uri())
-    section_screenshot(page, "Ways of asking", "chat-forms.png", 880)
+    section_screenshot(page, "Answer formats", "chat-forms.png", 880)
     page.goto((RUNS / "comparison.html").as_uri())
     screenshot(page, "comparing.png", height=1542)
     page.close()
