@@ -113,7 +113,7 @@ def _frame_words(
 
 
 def _varying_words(relations: Sequence[Mapping[str, Sequence[set[str]]]]) -> dict[str, float]:
-    """Compute the share of prompts with each word that only some prompts of a template have.
+    """Compute the share of prompts that contain each varying word: one that only some prompts of a template have.
 
     All relations have the same weight. Words that vary in fewer than three relations are skipped.
     """

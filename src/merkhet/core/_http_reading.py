@@ -35,7 +35,7 @@ class TimedSocket:
         """Limit the next operation; raises TimeoutError after the deadline."""
         remaining = self.deadline - time.monotonic()
         if remaining <= 0:
-            raise TimeoutError("the deadline is over")
+            raise TimeoutError("the deadline has passed")
         self._socket.settimeout(min(self._timeout, remaining))
 
     def sendall(self, data: bytes) -> None:

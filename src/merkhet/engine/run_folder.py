@@ -36,7 +36,7 @@ class Run:
         """Return the path of a file of the run after checking its hash.
 
         Raises:
-            InputError: The file is not what the run has written, as after a power cut.
+            InputError: The file was changed or damaged after the run wrote it.
         """
         file = self.folder / name
         hashes = self._output_hashes.get(name)

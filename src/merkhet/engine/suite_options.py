@@ -57,12 +57,12 @@ class SplitOptions(SuiteOptions):
     split: str | None = Field(None, description="split whose questions are asked (test)")
     leaks: bool = Field(
         False,
-        description="true: learn from given data although facts or prompts straddle its splits (they are refused)",
+        description="true: train on given data although facts or prompts are in several splits (refused otherwise)",
     )
 
     @property
     def allows_leaks(self) -> bool:
-        """Whether facts or prompts may straddle the splits of given data."""
+        """Whether a fact or a prompt of given data may be in several splits."""
         return self.leaks
 
 

@@ -57,7 +57,7 @@ class QuestionSet:
     entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
     """Names in each question, if its maker records them."""
     premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
-    """Which premises a question shows, and which questions decide whether a model knows the others."""
+    """Premises that a question shows, and the questions that test whether a model knows the other premises."""
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
         """Return the candidates of each set."""

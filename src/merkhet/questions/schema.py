@@ -111,7 +111,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Schema:
-    """Everything that turns a knowledge base into questions."""
+    """Relations, hierarchies, comparisons and frames that turn a knowledge base into questions."""
 
     domains: Mapping[str, str]
     relations: Mapping[str, Relation]
@@ -297,7 +297,7 @@ def _statements(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: str) -> tuple[str, ...]:
-    """Check sentences around a list or a statement: their placeholders and their slot."""
+    """Check the placeholders and the slot of templates that surround a list or a statement."""
     templates = _texts(value, where)
     for template in templates:
         required = set(placeholders) - _OPTIONAL_PLACEHOLDERS
@@ -306,7 +306,7 @@ def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: st
             if name in placeholder_names(template) and f"{{{name}}}" not in template:
                 raise InputError(f"{where}: {template!r} must write {{{name}}} plainly, without an article before it")
         if template.count(SLOT) != int(has_slot):
-            how = "exactly once" if has_slot else "nowhere: the statement brings it"
+            how = "exactly once" if has_slot else "nowhere, because the statement contains it"
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")
     return templates
 
@@ -315,7 +315,7 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not value:
         raise InputError(f"{where} has no templates; write at least one under 'templates'")
     if not isinstance(value, list) or not all(isinstance(text, str) and text.strip() for text in value):
-        raise InputError(f"{where}: 'templates' is a list of sentences")
+        raise InputError(f"{where}: 'templates' must be a list of sentences")
     return tuple(dict.fromkeys(value))
 
 

@@ -82,7 +82,7 @@ class _Slot:
 
 
 def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
-    """Ask each fact once, among distractors; facts with several right answers offer one of them."""
+    """Ask each fact once, among distractors; of several right answers, offer one."""
     slots = [
         _Slot(
             relation.name,
