@@ -205,7 +205,7 @@ def test_where_there_is_nothing_to_compare_it_is_said_why(run: Path, tmp_path: P
             (lambda rows: [row for row in rows if row["model"] == "random"], "only baselines answered in odd"),
             (
                 lambda rows: [row for row in rows if row["question_id"] == rows[0]["question_id"]],
-                "questions about two facts",
+                "questions about at least two facts",
             ),
         )
     ):
@@ -259,7 +259,7 @@ def test_answers_without_a_number_are_left_out(run: Path, tmp_path: Path) -> Non
     some = compared(changed(run, tmp_path / "some", answers=spoilt(10)), metrics=["mrr"])
     assert sum(one["n"] for one in some.comparisons) == 120 - 12
     every = compared(changed(run, tmp_path / "all", answers=spoilt(1)), metrics=["mrr"])
-    assert every.comparisons == [] and "no question that both answered" in every.remarks[0]
+    assert every.comparisons == [] and "no question scored for both" in every.remarks[0]
 
 
 def test_what_no_run_has_is_refused(run: Path) -> None:

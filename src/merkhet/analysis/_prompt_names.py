@@ -23,7 +23,7 @@ _COMMON_WORDS = """
 """
 _COMMON = frozenset(_COMMON_WORDS.split())
 _FRAME_SHARE = 0.08
-"""The minimum share of a kind's prompts with a frame word; all relations have the same weight."""
+"""Minimum share of a kind's prompts that contain a frame word, averaged over relations."""
 
 Row = Mapping[str, Any]
 Kind = tuple[str, bool]

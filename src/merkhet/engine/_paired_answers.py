@@ -142,7 +142,7 @@ class PairedAnswers:
         if shared is None:
             return f"{metric.name} needs ranks, and there are none"
         if not len(shared.codes):
-            return "no question that both answered"
+            return "no question scored for both"
         if len(np.unique(self.paired.clusters.facts[shared.codes])) < 2:
             count = "one question" if len(shared.codes) == 1 else f"{len(shared.codes)} questions, all about one fact"
             return f"only {count}"

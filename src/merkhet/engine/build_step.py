@@ -163,10 +163,10 @@ def _published_files(suite: Suite, path: Path) -> list[Path]:
 
 
 def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
-    """Keep the tasks of a study, and at most ``limit`` questions of each, drawn by their ids.
+    """Keep the tasks of a study, and at most ``limit`` questions of each, sampled by id.
 
-    If the study trains, training questions are not counted, and those of other tasks are kept: another task may need
-    what is learned from them.
+    If the study trains, the limit does not apply to training questions, and those of other tasks are kept, because
+    models may learn from them.
 
     Raises:
         InputError: There are no questions of a task.

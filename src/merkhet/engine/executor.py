@@ -37,7 +37,7 @@ LEARNED = "learned.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """Names of the steps that were executed and of those that were reused."""
+    """Names of the executed steps and of the reused ones."""
 
     done: tuple[str, ...]
     reused: tuple[str, ...]

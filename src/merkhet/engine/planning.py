@@ -80,7 +80,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         remarks=asking.remarks,
     )
     analyses = _analysis_steps(resolved, findings, asking)
-    # The findings of models under several conditions repeat what the analyses say.
+    # With several conditions, the findings repeat the sentences of the analyses.
     analyses_files = tuple(name for step in analyses for name in step.outputs)
     return Plan(
         (

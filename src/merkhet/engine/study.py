@@ -60,7 +60,7 @@ class LearningChoice(BaseModel):
 
 
 class Study(BaseModel):
-    """What is asked of which models, how it is scored, and what is reported."""
+    """A study: suite, data, models, probes, trainings, metrics and report of a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

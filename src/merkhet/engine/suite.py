@@ -91,7 +91,7 @@ class Suite:
     """Whether facts about the same two entities must be in one split."""
 
     builds_on_engines = False
-    """Whether :meth:`build_on_engine` can use another engine than this process."""
+    """Whether :meth:`build_on_engine` can use an engine other than this process."""
     memorizes = False
     """Whether :meth:`memorize_plan` is overridden."""
     trains_itself = False

@@ -66,12 +66,12 @@ class Relation:
     kinship: str | None = None
     """An is-a-like predicate; ancestors and descendants of a right answer are never distractors."""
     shorten: str | None = None
-    """Placeholder of which only the last word is kept ("Samoan tala")."""
+    """Placeholder that keeps only the last word of a name: "tala" for "Samoan tala"."""
     wrong: str | None = None
     """Preferred distractors: ``near`` from the fact's domain, ``far`` from others (in incomplete knowledge, a near name
     may be right after all)."""
     contrast: str | None = None
-    """Field that distractors share with the right answer if possible: other holders of the same office."""
+    """Field that the facts of distractors share with the asked fact if possible: other holders of the same office."""
     closed: bool = False
     """Offer choices in all reasoning questions, because the knowledge may be incomplete."""
     present: bool = False

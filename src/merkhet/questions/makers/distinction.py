@@ -93,8 +93,8 @@ def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> N
 def _create_trios(builder: QuestionBuilder, hierarchies: Sequence[int], deep: Sequence[int]) -> None:
     """Group the members of each category and split by three.
 
-    In a hierarchy of several levels (``deep``) only leaves are members, and top categories are too wide to group by:
-    nobody thinks of a peg and an appliance as two devices.
+    In a hierarchy of several levels (``deep``) only leaves are members, and top categories are skipped as too broad: a
+    peg and an appliance are both devices, but have little in common.
     """
     flat = [h for h in hierarchies if h not in deep]
     builder.create_table(

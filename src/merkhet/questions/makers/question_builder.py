@@ -41,7 +41,7 @@ class MakerOptions:
     checks: int = 10_000
     """Number of statements to check, half of them false."""
     rounds: int = 1
-    """How often the members of a category, or the subjects of a number, are regrouped."""
+    """Number of random groupings of the members of a category, or of the subjects of a comparison."""
     shares: Mapping[str, float] | None = None
     """Share of facts of each split."""
     asked: int | None = None
