@@ -276,7 +276,7 @@ def is_layer_method(method: str) -> bool:
 def correct_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Correct the p-values of one table: p by Holm, q by Benjamini and Hochberg.
 
-    Both start from ``p_raw`` where it is set, so that tables can be joined and corrected anew.
+    Both start from ``p_raw`` where it is set, so that tables can be joined and corrected again.
     """
     raw_p = np.array(
         [comparison.p if comparison.p_raw is None else comparison.p_raw for comparison in comparisons], dtype=np.float64

@@ -257,7 +257,7 @@ def difference_cells(comparison: Comparison) -> TableRow:
 
 
 def describe_side(difference: Comparison | PairedDifference) -> str:
-    """Name the direction of a difference; both models are alike if it is not significant."""
+    """Name the direction of a difference: above, below, or not significantly different from."""
     return (
         "not significantly different from"
         if difference.p >= 0.05

@@ -125,7 +125,7 @@ def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: fl
         sentences.append(
             f"The score on content never shown is below chance ({_format_score(specificity)} against "
             f"{_format_percent(specificity['chance'])}): the models generalize from what they have learned, and are "
-            "wrong. This is no error of the probe."
+            "wrong. This is not an error of the probe."
         )
     sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), texts.transfer))
     sentences += [_describe_bag(by_set[MEMORIZED, BAG], texts.bag)] if (MEMORIZED, BAG) in by_set else []

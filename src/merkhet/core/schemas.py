@@ -55,7 +55,7 @@ def fact_id(row: Mapping[str, Any]) -> str:
 
 
 def question_id(row: Mapping[str, Any]) -> str:
-    """Return a question's id: a hash of what is asked and what counts as right, not of its split or domain."""
+    """Return a question's id: a hash of its prompt, answers and candidates, not of its split or domain."""
     columns = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
     words = [list(row["words"])] if row.get("words") else []
     return content_id("q", *(row.get(column) for column in columns), *words)

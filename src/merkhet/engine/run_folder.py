@@ -42,8 +42,7 @@ class Run:
         hashes = self._output_hashes.get(name)
         if hashes and file.is_file() and file_digest(file) not in hashes:
             raise InputError(
-                f"{file} is damaged or was changed after the run; start the command that made the run again to write "
-                "it anew"
+                f"{file} is damaged or was changed after the run; repeat the command of the run to restore the file"
             )
         return file
 

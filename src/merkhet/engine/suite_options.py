@@ -82,6 +82,6 @@ def check_options(
                 raise InputError(f"{suite} has no option {key!r}; {did_you_mean(str(key), known)}")
         for name, path in options.of(study).paths().items():
             if not path_exists(home / path):
-                raise InputError(f"there is no file or folder {home / path} (options.{name})")
+                raise InputError(f"there is no file or folder {home / path} (options.{name}); correct the path")
         chosen = select_options(study.options, analyses)
         validate(AnalysisOptions, {key: chosen[key] for key in chosen if key not in suite_names}, "options")

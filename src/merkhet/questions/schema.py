@@ -122,7 +122,7 @@ class Schema:
     """Answers to a true and to a false statement."""
 
     def predicates(self) -> set[str]:
-        """Return the predicates that questions are made from, or that decide what is right."""
+        """Return the predicates that questions are made from, or that decide which answers are right."""
         sections: Sequence[Mapping[str, Any]] = (self.comparisons, self.hierarchies, self.relations)
         used = {predicate for section in sections for entry in section.values() for predicate in entry.predicates}
         return used | {relation.kinship for relation in self.relations.values() if relation.kinship}

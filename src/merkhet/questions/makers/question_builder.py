@@ -46,7 +46,7 @@ class MakerOptions:
     """Share of facts of each split."""
     asked: int | None = None
     """Number of facts to make questions of, sampled by id; None takes all, or 100,000 of more than two million. Their
-    answers are the candidates; all other facts still decide what is right, unique and wrong."""
+    answers are the candidates; all other facts still decide which answers are right and unique."""
     choices: int | None = None
     """Number of candidates that a completion question offers; None offers all answers of the relation, and drops
     questions with several right answers."""
