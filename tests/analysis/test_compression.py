@@ -102,7 +102,7 @@ def test_without_a_pair_there_is_nothing_to_say():
 NO_PAIRS = (
     ("gpt2", "must be a list [[model, smaller version]"),
     ([["gpt2"]], "options.pairs must be a list [[model, smaller version], …], got [['gpt2']]"),
-    ([["gpt2", "gpt3"]], "names 'gpt3', which is no model of this study"),
+    ([["gpt2", "gpt3"]], "names 'gpt3', which is not a model of this study"),
 )
 
 

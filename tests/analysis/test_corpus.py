@@ -165,7 +165,7 @@ def test_a_broken_corpus_leaves_nothing_behind(tmp_path, cache):
 def test_a_place_without_texts_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no texts"):
         corpus_identity(".", tmp_path)
-    with pytest.raises(InputError, match=r"is no folder or file of texts"):
+    with pytest.raises(InputError, match=r"is not a folder or file of texts"):
         corpus_identity("nowhere", tmp_path)
 
 

@@ -79,7 +79,7 @@ def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
         assert found.startswith(f"{path}, row 3: ")
 
     cases = [
-        (b'{"prompt": "[MASK]"', "row 3: not valid JSON (Expecting ',' delimiter at column 20). Mend the row."),
+        (b'{"prompt": "[MASK]"', "row 3: not valid JSON (Expecting ',' delimiter at column 20). Correct the row."),
         (b'{"prompt": "caf\xe9 [MASK]"}', "row 3: the text is not UTF-8; save the file as UTF-8"),
         (b"[1, 2]", "row 3: a row must be a JSON object, got list"),
         (b"null", "row 3: a row must be a JSON object, got NoneType"),

@@ -91,8 +91,8 @@ def test_pairs_are_those_of_the_study(suite, tmp_path):
 
 def test_what_an_analysis_could_not_use_is_refused_before_anything_is_asked(suite, tmp_path):
     for setting, words in (
-        ("options.corpus=nowhere", "the corpus nowhere is no folder or file of texts"),
-        ("options.pairs=[[random, tiny]]", "names 'tiny', which is no model of this study"),
+        ("options.corpus=nowhere", "the corpus nowhere is not a folder or file of texts"),
+        ("options.pairs=[[random, tiny]]", "names 'tiny', which is not a model of this study"),
         ("options.corpse=x", "has no option 'corpse'; did you mean 'corpus'?"),
     ):
         with pytest.raises(InputError) as refused:

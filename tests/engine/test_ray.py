@@ -158,7 +158,9 @@ def own_model(folder: Path, asked: Path, does: str) -> tuple[str, Path, list[str
 
 def test_a_block_that_workers_die_of_is_named_and_the_others_are_kept(on_ray, here, asked, tmp_path: Path) -> None:
     model, mended, order = own_model(tmp_path, asked, "dying")
-    with pytest.raises(MerkhetError, match=r"3 workers died of block 3 of dying \(32 questions, q_") as caught:
+    with pytest.raises(
+        MerkhetError, match=r"3 workers died while asking block 3 of dying \(32 questions, q_"
+    ) as caught:
         on_ray(tmp_path / "run", model, workers=1)
     assert order[96] in str(caught.value)
     kept = sorted(file.name for file in (tmp_path / "run").rglob(".merkhet/work/*/*/*.parquet"))
@@ -197,7 +199,9 @@ def test_a_worker_with_another_model_or_none_is_refused(on_ray, model_folders, t
         if family:
             shutil.copytree(model_folders[family], package / "minilm-mlm")
     monkeypatch.syspath_prepend(str(tmp_path / "here"))
-    with pytest.raises(InputError, match=r"the worker on \S+ has another minilm-mlm: its fingerprint is \w{12} there"):
+    with pytest.raises(
+        InputError, match=r"the worker on \S+ has a different minilm-mlm: its fingerprint is \w{12} there"
+    ):
         on_ray(tmp_path / "run", "minilm-mlm", env={"PYTHONPATH": f"{tmp_path / 'there'}:{source}"})
     with pytest.raises(InputError, match=r"the worker on \S+ cannot ask minilm-mlm: .* copy it there"):
         on_ray(tmp_path / "run", "minilm-mlm", env={"PYTHONPATH": f"{tmp_path / 'nowhere'}:{source}"})
@@ -216,7 +220,9 @@ def test_a_model_object_is_asked_here_and_that_is_said(on_ray, tmp_path: Path) -
     model.name = "mine"
     listener = Listener()
     run = on_ray(tmp_path / "run", model, listener=listener, limit=20)
-    assert any("mine: asked from here, not on Ray: it is an object of this process" in line for line in listener.said)
+    assert any(
+        "mine: asked in this process, not on Ray: it is an object of this process" in line for line in listener.said
+    )
     assert processes(run.folder) == [] and run.answers.num_rows == 60
 
 

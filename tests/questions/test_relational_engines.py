@@ -54,7 +54,7 @@ def test_some_facts_are_asked_about_and_all_say_what_is_right(world):
         # Candidates are fewer, and so the question has another id; what is right is what all facts say.
         assert row["answers"] == by_prompt[row["prompt"]]["answers"]
         assert row["facts"] == by_prompt[row["prompt"]]["facts"]
-    assert any("drawn by their ids" in remark for remark in some.about["remarks"])
+    assert any("sampled by id" in remark for remark in some.about["remarks"])
     candidates = {row["candidate_set"]: set(row["candidates"]) for row in some.candidates.to_pylist()}
     assert all(row["target"] in candidates[row["candidate_set"]] for row in drawn)
 

@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
             ),
             (("relations", "capital", "templates"), ["{subject} has [MASK] and {object}."], "has a slot"),
             (("relations", "capital", "templates"), ["{subject} has {object} and }."], "outside of any placeholder"),
-            (("relations", "capital", "templates"), "one sentence", "is a list of sentences"),
+            (("relations", "capital", "templates"), "one sentence", "must be a list of sentences"),
             (("relations", "capital", "ask"), "objekt", "'ask' is 'objekt'; did you mean 'object'?"),
             (("relations", "capital", "domain"), "geografy", "the domain 'geografy' is not declared; did you mean"),
             (("relations", "capital", "template"), ["x"], "there is no key 'template'; did you mean 'templates'?"),

@@ -126,7 +126,7 @@ def test_what_straddles_is_refused_with_both_questions():
             (
                 [("train", ["f_capital"], {}), ("test", ["f_capital"], {})],
                 "question q_1 in test about the fact f_capital (France capital Paris) and question q_0 in train about "
-                "the fact f_capital (France capital Paris) are in different splits, and a fact's questions belong to "
+                "the fact f_capital (France capital Paris) are in different splits, but a fact's questions belong to "
                 "one split",
             ),
             (
@@ -136,7 +136,7 @@ def test_what_straddles_is_refused_with_both_questions():
             (
                 [("train", ["f_capital"], {}), ("test", ["f_inverse"], {})],
                 "question q_1 in test about the fact f_inverse (Paris capital of France) and question q_0 in train "
-                "about the fact f_capital (France capital Paris) are in different splits, and facts about the same "
+                "about the fact f_capital (France capital Paris) are in different splits, but facts about the same "
                 "two entities",
             ),
             (
@@ -153,7 +153,7 @@ def test_what_straddles_is_refused_with_both_questions():
             ),
             (
                 [("train", ["f_other"], {"prompt": "The [MASK]"}), ("dev", ["f_iron"], {"prompt": "the  [MASK]"})],
-                "question q_1 in dev and question q_0 in train are in different splits, and the same prompt belongs to "
+                "question q_1 in dev and question q_0 in train are in different splits, but the same prompt belongs to "
                 "one",
             ),
         ],

@@ -9,12 +9,12 @@ ANALYSES = Registry(
     {
         "distribution": (
             "merkhet.analysis.distribution:distribution",
-            "how many questions there are of each type, domain and kind of knowledge",
+            "number of questions of each type, domain and kind of knowledge",
         ),
-        "domains": ("merkhet.analysis.domains:domains", "scores by question type and domain, one table a model"),
+        "domains": ("merkhet.analysis.domains:domains", "scores by question type and domain, one table per model"),
         "consistency": (
             "merkhet.analysis.consistency:consistency",
-            "Q-sets all, partly and not at all right, against what independent answers would give",
+            "Q-sets all, partly and not at all right, compared with independent answers",
         ),
         "compression": (
             "merkhet.analysis.compression:compression",
@@ -22,33 +22,33 @@ ANALYSES = Registry(
         ),
         "cooccurrence": (
             "merkhet.analysis.cooccurrence:cooccurrence",
-            "scores against how often a question's names meet the answer in a corpus",
+            "scores by the co-occurrence of a question's names with its answer in a corpus",
         ),
         "classes": (
             "merkhet.analysis.classes:classes",
-            "scores by task and class, ranked over the vocabulary and among the class's answers, and of senses",
+            "scores by task and class, ranked among the vocabulary and among the class's answers; word senses",
         ),
         "lengths": ("merkhet.analysis.text_length:lengths", "scores by the length of a question's text"),
-        "layers": ("merkhet.analysis.layer_accuracy:layers", "accuracy in telling senses apart, by the layer compared"),
+        "layers": ("merkhet.analysis.layer_accuracy:layers", "accuracy on word senses, by layer"),
         "extrinsic": (
             "merkhet.analysis.extrinsic:extrinsic",
-            "scores of the run against scores on other tasks: rank correlation over models, and spread",
+            "rank correlation, over models, of the scores with scores on other tasks, and spread",
         ),
         "forms": (
             "merkhet.analysis.answer_format:forms",
-            "what replies came to, bias for places and letters, agreement between ways of asking",
+            "outcomes of replies, position and letter bias, agreement between probes",
         ),
         "cutoffs": (
             "merkhet.analysis.cutoffs:cutoffs",
-            "sets of answers cut by a probability, and whether probabilities can be believed, after memorizing",
+            "after memorizing: answer sets by probability threshold, and calibration of the probabilities",
         ),
         "trainings": (
             "merkhet.analysis.training_noise:training_noise",
-            "scores over several trainings with other seeds, and differences between conditions",
+            "scores over several trainings with different seeds, and differences between conditions",
         ),
         "objectives": (
             "merkhet.analysis.objective_effects:objectives",
-            "models trained further by several objectives, compared with masked words alone",
+            "models after further pre-training by several objectives, compared with masked words only",
         ),
     },
     plural="analyses",

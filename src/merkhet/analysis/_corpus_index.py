@@ -35,7 +35,7 @@ def split_words(text: str) -> list[str]:
     if text.isascii():
         return _WORD.findall(text.lower())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    # The lower case of the Turkish İ is an i with a combining dot, which is no letter.
+    # The lower case of the Turkish İ is an i with a combining dot, which is not a letter.
     return _WORD.findall(folded.replace("i\u0307", "i"))
 
 
@@ -49,8 +49,8 @@ def corpus_files(path: Path) -> list[Path]:
         return [path]
     files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(_SUFFIXES))
     if not files:
-        problem = "is no folder or file of" if not path.is_dir() else "holds no"
-        raise InputError(f"the corpus {path} {problem} texts ({', '.join(_SUFFIXES)}); name a folder that has some")
+        problem = "is not a folder or file of" if not path.is_dir() else "holds no"
+        raise InputError(f"the corpus {path} {problem} texts ({', '.join(_SUFFIXES)}); name a folder that holds some")
     return files
 
 

@@ -44,7 +44,7 @@ def read_downstream(file: Path) -> Downstream:
     The delimiter may be a comma, a semicolon or a tab. An empty cell of the wide form is a missing score.
 
     Raises:
-        InputError: The file is missing or malformed, or a score is repeated or no number.
+        InputError: The file is missing or malformed, or a score is repeated or not a number.
     """
     if not file.is_file():
         raise InputError(f"file not found: {file}; scores on other tasks are read from a CSV file: {_FORMAT_HINT}")

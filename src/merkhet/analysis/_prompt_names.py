@@ -23,7 +23,7 @@ _COMMON_WORDS = """
 """
 _COMMON = frozenset(_COMMON_WORDS.split())
 _FRAME_SHARE = 0.08
-"""The minimum share of a kind's prompts with a frame word; all relations have the same weight."""
+"""Minimum share of a kind's prompts that contain a frame word, averaged over relations."""
 
 Row = Mapping[str, Any]
 Kind = tuple[str, bool]
@@ -113,7 +113,7 @@ def _frame_words(
 
 
 def _varying_words(relations: Sequence[Mapping[str, Sequence[set[str]]]]) -> dict[str, float]:
-    """Compute the share of prompts with each word that only some prompts of a template have.
+    """Compute the share of prompts that contain each varying word: one that only some prompts of a template have.
 
     All relations have the same weight. Words that vary in fewer than three relations are skipped.
     """

@@ -17,7 +17,7 @@ from merkhet.core.settings import Expected
 
 @dataclass(frozen=True)
 class ReadBy:
-    """The analysis that reads an option, and what the cache key contains for its value."""
+    """The analysis that reads an option, and the function that makes the cache key of its value."""
 
     analysis: str
     identity: str | None = None

@@ -34,7 +34,7 @@ _CHOICE_NAMES = {
     _POSITION: tuple(str(number + 1) for number in range(len(ascii_uppercase))),
 }
 _FEWEST_CHOICES = 20
-"""The fewest choices for a sentence about bias."""
+"""Minimum number of choices for a sentence about bias."""
 _FORMS = {
     "rank": "ranked by likelihood",
     "choose": "chosen by letter",
@@ -105,7 +105,7 @@ def _choice_index(choice: int | str) -> int:
 
 
 def _shown_kinds(answers: Sequence[Row]) -> tuple[str, ...]:
-    """Name the kinds of choices to show: letters, and positions if letters were shuffled independently of these."""
+    """Name the kinds of choices to show: letters, and positions if letters were shuffled independently of positions."""
     shuffled = any(
         ascii_uppercase.index(letter) != position
         for row in answers

@@ -124,7 +124,7 @@ def _unusable_table(inputs: AnalysisInput) -> Table | None:
 
 
 def _describe_classes(lookup: ScoreLookup, model: str, tasks: Sequence[str], probes: Sequence[str]) -> list[str]:
-    """Word for each task which class the model knows best and which least, by the first probe with scores."""
+    """State for each task the best and the weakest class of a model, by the first probe with scores."""
     sentences = []
     for task in tasks:
         metric = lookup.metrics(task)[0]

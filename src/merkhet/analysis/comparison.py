@@ -28,7 +28,7 @@ CONDITION_SETTINGS = ("facts", "conflict", "static", "dynamic")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A paired difference between two models. None: the number is not available."""
+    """A paired difference between two models. A number that is not available is None."""
 
     task: str
     metric: str
@@ -97,8 +97,9 @@ class SharedValues:
 class PairedModels:
     """Answers of models, paired by question and clustered by fact.
 
-    Two models are compared by the first probe that both were asked by, each by its first method that is not a layer's.
-    A question with several answers counts once, by their mean. A question for which a metric is undefined is skipped.
+    Two models are compared by the first probe that both were asked by, each by its first method that does not use a
+    single layer. A question with several answers counts once, by their mean. A question for which a metric is undefined
+    is skipped.
 
     Args:
         clusters: The fact of each question.
@@ -263,7 +264,7 @@ def compare_models(
 
 
 def statement_id(question_id: str) -> str:
-    """Return what the variants of a statement share, which differ in what counts as right: the id up to ``~``."""
+    """Return the id shared by variants of a statement that differ in their right answers: the part up to ``~``."""
     return question_id.partition("~")[0]
 
 
@@ -275,7 +276,7 @@ def is_layer_method(method: str) -> bool:
 def correct_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Correct the p-values of one table: p by Holm, q by Benjamini and Hochberg.
 
-    Both start from ``p_raw`` where it is set, so that tables can be joined and corrected anew.
+    Both start from ``p_raw`` where it is set, so that tables can be joined and corrected again.
     """
     raw_p = np.array(
         [comparison.p if comparison.p_raw is None else comparison.p_raw for comparison in comparisons], dtype=np.float64

@@ -1,4 +1,4 @@
-"""Comparisons of models in words: pairs, verdicts, orders, power and warnings."""
+"""Sentences on comparisons of models: pairs, verdicts, orders, power and warnings."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Verdict:
 def give_verdict(
     comparisons: Sequence[ComparisonRow], reference: str | None = None, verb: str = "knows more"
 ) -> Verdict:
-    """Word a verdict from comparisons over whole tasks.
+    """Give a verdict in words from comparisons over whole tasks.
 
     Args:
         reference: Compare all other models with this one only.
@@ -104,7 +104,7 @@ def give_verdict(
 
 
 def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
-    """Word in which groups the models differ, largest differences first."""
+    """Describe the groups in which models differ, largest differences first."""
     if not groups:
         return [f"By {column}, nothing can be compared: no group has questions about two facts that two models share."]
     significant = sorted(filter(is_significant, groups), key=lambda row: -abs(row["difference"]))
@@ -171,7 +171,7 @@ def _split_by_side(
 
 
 def _describe_power(rows: Sequence[ComparisonRow]) -> str:
-    """Word the difference that the tests of all these tasks detect."""
+    """Describe the difference that the tests of all these tasks detect."""
     sizes = [size for row in rows if row.get("share", True) and (size := detectable_difference(row)) is not None]
     if not sizes or len(sizes) < len(rows) or max(sizes) >= 1.0:
         return ""
@@ -331,7 +331,7 @@ def _round_up(number: int) -> int:
 
 
 def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """Word which models are ahead; of many pairs, the most significant, and the number without a difference.
+    """Describe which models are ahead; of many pairs, the most significant ones, and count those without a difference.
 
     Where two models do not differ significantly, name the smallest difference that the questions could detect, once
     per pair and task.
@@ -367,7 +367,7 @@ def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
 
 
 def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
-    """Word the difference that these comparisons could detect, as the end of a sentence; empty if unknown."""
+    """Describe the difference that these comparisons could detect, as the end of a sentence; empty if unknown."""
     shares = [row for row in rows if row["share"]]
     sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
     if not sizes:

@@ -66,7 +66,7 @@ def check_pairs(value: Any, _home: Path, models: Sequence[str]) -> Any:
     for name in (name for pair in value for name in pair):
         if name not in models:
             raise InputError(
-                f"options.pairs names {name!r}, which is no model of this study; {did_you_mean(name, models)}"
+                f"options.pairs names {name!r}, which is not a model of this study; {did_you_mean(name, models)}"
             )
     return value
 

@@ -15,7 +15,7 @@ from merkhet.analysis.types import Analysis, AnalysisInput, Row, Table, make_col
 _STARTS = (0, 1, 3, 10, 30, 100, 300, 1000)
 BUCKETS = ("0", *(f"{start:,}–{end - 1:,}" for start, end in pairwise(_STARTS[1:])), f"{_STARTS[-1]:,}+")
 _FEWEST = 3
-"""The fewest questions of a rank correlation."""
+"""Minimum number of questions for a rank correlation."""
 _VERDICTS = frozenset({"yes", "no", "true", "false"})
 _EXPLANATION = (
     "The co-occurrence of a question is the number of the corpus's paragraphs that hold all names of its prompt and "

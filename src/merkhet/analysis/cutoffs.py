@@ -30,11 +30,11 @@ _EXPLANATION = (
     "threshold, and at least one. The threshold with the best mean F1 is chosen on one half of the facts; the scores "
     "are of the other half. A prompt counts once, however many right answers it has. Precision is the share of given "
     "answers that are right, recall the share of right answers that are given, F1 their harmonic mean, each the mean "
-    "over prompts. “One” always gives the first answer only; “told” gives as many answers as are right. The first "
+    "over prompts. “One” always gives the first answer only; “told” is told the number of right answers. The first "
     f"{TOP_SYMBOLS} answers of each prompt are kept: no set is larger, and prompts with more right answers always miss "
     "some. Probabilities are calibrated if the first answer is the masked symbol as often as its probability says; the "
-    "expected calibration error is the mean distance of the two over ten equal bins. One right answer of several has "
-    "a low probability and is right all the same. Intervals are of 95% over facts."
+    "expected calibration error is the mean distance of the two over ten equal bins. Each of several "
+    "right answers has a low probability, although it is right. 95% intervals are over facts."
 )
 BoolArray = NDArray[np.bool_]
 
@@ -192,7 +192,7 @@ def _policy_table(rows: Sequence[TableRow]) -> Table:
         *(Column("F1 of one", "share"), Column("F1 if told", "share"), Column("F1 less that of one", "points")),
         *(Column("precision", "share"), Column("recall", "share")),
     )
-    return Table("Sets of answers on the half of facts that the threshold was not chosen on.", columns, tuple(rows))
+    return Table("Sets of answers, on the half of the facts not used to choose the threshold.", columns, tuple(rows))
 
 
 def _reliability_rows(memorized: MemorizedModel, recalled: Recalled, prompts: _PromptAnswers) -> list[TableRow]:
@@ -223,7 +223,7 @@ def _bin_table(rows: Sequence[TableRow]) -> Table:
         *(Column("statements", "count"), Column("mean probability", "share"), Column("is the masked one", "share")),
         *(Column("is right", "share"), Column("calibration error", "share")),
     )
-    return Table("Whether probabilities can be believed, over all stored statements.", columns, tuple(rows), aside=True)
+    return Table("Calibration of probabilities, over all stored statements.", columns, tuple(rows), aside=True)
 
 
 def _figure(
@@ -242,7 +242,7 @@ def _figure(
                 }
                 for threshold, values in curves.items()
             ]
-    caption = f"{memorized.base}: F1 of sets by the threshold on probability ({best:g} was chosen on other facts)"
+    caption = f"{memorized.base}: F1 of answer sets by probability threshold ({best:g} was chosen on other facts)"
     return Figure("lines", caption, tuple(rows), "threshold", percent=True, log=True, y="F1")
 
 
@@ -265,12 +265,11 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
         )
     too_many = int((prompts.golds > TOP_SYMBOLS).sum())
     missed = (
-        f" Of prompts with more than {TOP_SYMBOLS} right answers ({too_many:,}), some of these are always missed."
+        f" Prompts with more than {TOP_SYMBOLS} right answers ({too_many:,}) always miss some of them."
         if too_many
         else ""
     )
     return (
-        f"{quote_name(memorized.model)}: giving every answer of probability {best:g} or more, against the first alone, "
-        "changes the "
-        f"F1 of answers by {'; '.join(parts)}.{missed}"
+        f"{quote_name(memorized.model)}: giving every answer of probability ≥ {best:g} instead of the first answer "
+        f"only changes F1 by {'; '.join(parts)}.{missed}"
     )

@@ -8,7 +8,7 @@ from merkhet.analysis.types import NO_DOMAIN, Analysis, AnalysisInput, Column, F
 
 _EXPLANATION = (
     "How many questions of each type there are in each domain and for each kind of knowledge. Scores over all "
-    "questions lean towards what is asked most."
+    "questions are dominated by the most frequent ones."
 )
 
 

@@ -110,7 +110,7 @@ def _unmatched(inputs: AnalysisInput, downstream: Downstream, models: Sequence[s
 
 
 def _correlate(inputs: AnalysisInput, measures: Sequence[_Measure], shared: Sequence[str]) -> tuple[Table, list[str]]:
-    """Correlate every intrinsic with every extrinsic measure, and word the strongest correlation."""
+    """Correlate every intrinsic with every extrinsic measure, and describe the strongest correlation."""
     correlations = []
     intrinsic, extrinsic_measures = (
         [measure for measure in measures if measure.kind == kind] for kind in ("intrinsic", "extrinsic")
@@ -139,7 +139,7 @@ def _correlate(inputs: AnalysisInput, measures: Sequence[_Measure], shared: Sequ
 
 
 def _spread(measures: Sequence[_Measure], shared: Sequence[str]) -> tuple[Table, list[str]]:
-    """Tabulate how much the scores of the models differ, and word the coefficients of variation."""
+    """Tabulate the spread of the models' scores, and describe the coefficients of variation."""
     columns = make_columns(
         *("Score", "kind", "models:count", "lowest:number", "highest:number"),
         *("highest − lowest:number", "coefficient of variation:share"),

@@ -1,4 +1,4 @@
-"""Findings of a run in words: known and unknown groups, comparisons of models, unusable questions."""
+"""Sentences on a run: best and weakest groups, comparisons of models, unusable questions."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _is_above_chance(row: Row) -> bool:
 def _describe_knowledge(
     model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
 ) -> list[str]:
-    """Word the best and the weakest relations (or domains) of the first headline task, against chance."""
+    """Describe the best and the weakest relations (or domains) of the first headline task, compared with chance."""
     if not headline:
         return []
     task, metric = headline[0]
@@ -170,9 +170,9 @@ def _against_chance(row: Row) -> str:
 
 
 def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
-    """Word the tasks where a model's interval contains the chance level, or lies below it.
+    """Name the tasks where a model's interval contains the chance level, or lies below it.
 
-    Free answers are no choice among candidates, so they have no chance level to compare with.
+    Free answers are not chosen among candidates, so they have no chance level.
     """
     at_chance: dict[str, None] = {}
     below: dict[str, None] = {}
@@ -196,7 +196,7 @@ def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence
 def _describe_missing_intervals(
     scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]
 ) -> list[str]:
-    """Word the tasks whose scores have no interval because they are about a single fact."""
+    """Name the tasks whose scores have no interval because they are about a single fact."""
     rows = [row for model in models for row in _overall_rows(model, scores, headline)]
     missing = {row["task"] for row in rows if row["value"] is not None and row["low"] is None}
     tasks = list(dict.fromkeys(task for task, _ in headline if task in missing))

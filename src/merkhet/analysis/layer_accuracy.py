@@ -24,8 +24,8 @@ _EXPLANATION = (
     "itself, “masked” those of the masks in its place. 95% bootstrap intervals over words. The best layer is selected "
     "on the questions that it is evaluated on, which biases its score upwards, the more so the more layers there are. "
     "Therefore its p against the last layer (paired sign flips) is multiplied by the number of layers it was selected "
-    "from, and “cross-validated” is the lead over the last layer on one half of the words of the layer that is best "
-    "on the other half, averaged over both halves."
+    "from. “Cross-validated” selects the best layer on one half of the words and takes its lead over the last layer "
+    "on the other half, averaged over both directions."
 )
 
 
@@ -41,7 +41,7 @@ class _Stack:
 
 
 def layers(inputs: AnalysisInput) -> Analysis | None:
-    """Show accuracy by layer; None if no single layer was asked."""
+    """Analyse accuracy by layer; None if no method uses a single layer."""
     lookup = ScoreLookup(inputs)
     figures, tables, best_rows, sentences = [], [], [], []
     for task in lookup.tasks:
@@ -140,7 +140,7 @@ def _best_layer(
 def _cross_checked_gain(
     values: Mapping[int | str, np.ndarray], last: int | str, clusters: np.ndarray, seed: int
 ) -> float | None:
-    """Compute the lead over the last layer on one half of the clusters of the layer that is best on the other half.
+    """Select the best layer on one half of the clusters; compute its lead over the last layer on the other half.
 
     Returns:
         The mean of both directions; None for fewer than two clusters.

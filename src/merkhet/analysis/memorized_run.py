@@ -1,4 +1,4 @@
-"""A memorizing run as its analyses read it: conditions, scores and paired differences."""
+"""Conditions, scores and paired differences of a memorizing run, for its analyses."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@1
 STATEMENT = "statement"
 FREQUENCY = "frequency"
 INTERVALS = (
-    "Intervals are of 95% and treat the statements of one fact, and those with one prompt, as one observation each. "
-    "p-values of a table are Holm-corrected over it; those against the baseline are not corrected. Both are about one "
-    "training of each model: another seed, or only another number of threads, gives another model, which on questions "
-    "in other words may differ by more than they say. Train several times (options.trainings) before you draw "
-    "conclusions about a way of training."
+    "95% intervals treat the statements of one fact, and those with one prompt, as one observation each. p-values are "
+    "Holm-corrected over their table, except those against the baseline. Both are about one training of each model: "
+    "another seed, or only another number of threads, gives another model, whose scores on questions in other words "
+    "may lie outside the interval. Train several times (options.trainings) before you draw conclusions about a "
+    "training method."
 )
 Row = dict[str, Any]
 _GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
@@ -257,8 +257,14 @@ def difference_cells(comparison: Comparison) -> TableRow:
 
 
 def describe_side(difference: Comparison | PairedDifference) -> str:
-    """Word the direction of a difference: above, below, or not told apart from."""
-    return "not told apart from" if difference.p >= 0.05 else "above" if difference.difference > 0 else "below"
+    """Name the direction of a difference: above, below, or not significantly different from."""
+    return (
+        "not significantly different from"
+        if difference.p >= 0.05
+        else "above"
+        if difference.difference > 0
+        else "below"
+    )
 
 
 def format_paired_difference(difference: Comparison | PairedDifference) -> str:

@@ -62,7 +62,7 @@ def _score_table(lookup: ScoreLookup, base: str, trained: Mapping[str, str]) -> 
             if any(cell is not None for cell in cells):
                 rows.append((f"{task} {metric_label(metric.name)}", *cells))
     columns = (Column("Score"), *(Column(name, "share") for name in models))
-    return Table(f"{base} trained further by each objective.", columns, tuple(rows))
+    return Table(f"{base} after further pre-training by each objective.", columns, tuple(rows))
 
 
 def _compare_objectives(inputs: AnalysisInput, lookup: ScoreLookup, trained: Mapping[str, str]) -> list[Comparison]:
@@ -99,7 +99,7 @@ def _difference_table(base: str, comparisons: Sequence[Comparison]) -> Table:
 
 
 def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Sequence[Comparison]) -> list[str]:
-    """Word for each objective on which scores it is above mlm, below, or neither."""
+    """List for each objective the scores that are above those of mlm, below them, or neither."""
     sentences = []
     for name in trained:
         above, below, equal = "above mlm on", "below mlm on", "not significantly different from mlm on"

@@ -1,4 +1,4 @@
-"""Pydantic models of options: base class, types of fields, and one-line messages for what pydantic refuses."""
+"""Pydantic models of options: base class, types of fields, and one-line messages for invalid values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Options(BaseModel):
-    """Base of models of options: frozen, without conversions, and null where a default exists is the default."""
+    """Base of models of options: frozen, without conversions; null stands for the default if there is one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -34,7 +34,7 @@ class Options(BaseModel):
 
 
 def named_fields(model: Any) -> dict[str, FieldInfo]:
-    """Return the fields of a model by the keys that users write; none of anything but a model."""
+    """Return the fields of a model by the keys that users write; empty for anything but a model."""
     return {field.alias or name: field for name, field in getattr(model, "model_fields", {}).items()}
 
 

@@ -16,7 +16,7 @@ from merkhet.metrics.ranks import FloatArray
 
 Key: TypeAlias = tuple[str, ...]
 Group: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
-"""Values and the cluster ids (facts) of these."""
+"""Values, and the cluster id (fact) of each."""
 RESAMPLES = 2000
 
 
@@ -30,7 +30,7 @@ def resampled_means(groups: Mapping[Key, Group], *, seed: int, resamples: int = 
             facts that occur in the same tasks.
 
     Returns:
-        An array of length ``resamples + 1`` per group. NaN marks resamples without a fact of the group, and for
+        An array of length ``resamples + 1`` per group. NaN marks resamples without a fact of the group, and
         all resamples of a group with a single fact.
     """
     facts = np.unique(np.concatenate([clusters for _, clusters in groups.values()])) if groups else np.empty(0)

@@ -73,7 +73,7 @@ def bucket_names(edges: Sequence[int]) -> list[str]:
 
 
 def _describe_trend(correlations: Mapping[str, Estimate]) -> str:
-    """Word for which models the score grows with length, for which it falls, and for which neither is significant."""
+    """List the models whose score grows with length, those whose score falls, and those without significant change."""
     sides: dict[str, list[str]] = {"increases": [], "decreases": [], "does not change significantly": []}
     grows, falls, unknown = sides.values()
     for label, rho in correlations.items():

@@ -18,11 +18,11 @@ from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.t_distribution import student_p_value, student_quantile
 
 _EXPLANATION = (
-    "Every model was trained several times, each time with another seed (the order of statements, and where a model "
-    "begins from random weights, these); the other sections are about the first training. Intervals are Student's "
-    "over the trainings and say what another training may give on the same statements. Differences are between "
+    "Every model was trained several times, each time with another seed, which sets the order of statements and any "
+    "random initial weights. The other sections are about the first training. Intervals are Student's over the "
+    "trainings: they estimate the mean score of such trainings on the same statements. Differences are between "
     "trainings of the same seed; their p-values are those of the paired t test, Holm-corrected over the table. With "
-    "few trainings only what is large or steady can be told."
+    "few trainings, only large or very stable differences are significant."
 )
 _LEVEL = 0.95
 
@@ -40,7 +40,7 @@ class TrainingScores:
 
 
 def training_noise(inputs: AnalysisInput) -> Analysis | None:
-    """Show the scores of models that were trained several times; None if none was."""
+    """Analyse the scores of models that were trained several times; None if no model was."""
     run = MemorizedRun(inputs)
     tables = [inputs.answer_table]
     tables += [AnswerTable(answers, inputs.questions_by_id) for answers in inputs.repeated_answers]
@@ -67,7 +67,7 @@ def training_noise(inputs: AnalysisInput) -> Analysis | None:
 
 
 def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
-    """Show means and spread over trainings, and compare conditions; None if nothing was trained twice."""
+    """Tabulate means and spread over trainings, and compare conditions; None if no model was trained twice."""
     repeated = [entry for entry in trainings_scores if any(len(values) > 1 for values in entry.scores.values())]
     if not repeated:
         return None
@@ -96,7 +96,7 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
         }
         for entry in repeated
     )
-    caption = f"{LABELS.get(first, first)} over trainings: the mean, and what another training may give."
+    caption = f"{LABELS.get(first, first)} over trainings: the mean with its 95% interval."
     sentences = [_describe_trainings(entry, first) for entry in repeated]
     sentences += [_describe_difference(entry) for entry in comparisons if entry.metric == first and entry.p < 0.05]
     figure = Figure("bars", caption, bars, legend="Model")

@@ -1,4 +1,4 @@
-"""Calibration of probes: what they measure in small models whose knowledge is known."""
+"""Calibration of probes on small models whose knowledge is known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ def calibrate(
         trainings: The number of models of each kind, each about other facts.
         seed: The seed of worlds and trainings.
         home: The folder that ``file.py`` is relative to.
-        progress: Receives the progress.
         models: Calibration models that several calibrations share.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Requirements of calibration, whether a probe meets them, and the sentences of its card."""
+"""Requirements of calibration, their check, and the sentences of a calibration card."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def meets_requirement(requirement: str, value: float, low: float, high: float, c
     """Return whether a score with its 95% interval meets a requirement.
 
     ``REQUIRE_SENSITIVE``: the lower end is at least 90%. ``REQUIRE_CHANCE``: the value is less than 3.3 standard errors
-    above chance, which a valid probe misses once in 2,000 times, and the upper end is less than ten points above it,
+    above chance, which a valid probe fails once in 2,000 cases, and the upper end is less than ten points above it,
     so that too few facts cannot hide a leak.
     """
     if requirement == REQUIRE_SENSITIVE:
@@ -92,7 +92,7 @@ def detectable_leak(row: Row) -> float:
 
 
 def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
-    """Word whether a probe passed, and why."""
+    """State whether a probe passed, and why."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     sensitivity, specificity = by_set[MEMORIZED, TRAINED], by_set[NEVER_SHOWN, TRAINED]
     failures = [row for row in rows if row["passed"] is False]
@@ -108,7 +108,7 @@ def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
 
 
 def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: float | None, unusable: int) -> list[str]:
-    """Word training accuracy, power, transfer and controls."""
+    """Describe training accuracy, power, transfer and controls."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     specificity, transfer = by_set[NEVER_SHOWN, TRAINED], by_set[IN_OTHER_WORDS, TRAINED]
     sentences = []
@@ -125,7 +125,7 @@ def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: fl
         sentences.append(
             f"The score on content never shown is below chance ({_format_score(specificity)} against "
             f"{_format_percent(specificity['chance'])}): the models generalize from what they have learned, and are "
-            "wrong. This is no error of the probe."
+            "wrong. This is not an error of the probe."
         )
     sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), texts.transfer))
     sentences += [_describe_bag(by_set[MEMORIZED, BAG], texts.bag)] if (MEMORIZED, BAG) in by_set else []

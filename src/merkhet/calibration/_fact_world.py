@@ -2,7 +2,7 @@
 
 People have a home and a place of work, both among the same towns. The text states both facts of some people in two
 wordings, of some in the second wording alone, and of some not at all. All people are named equally often, and all towns
-answer equally many facts of each set, so that only the fact is missing. A person's home and work are two towns, so
+answer equally many facts of each set, so that frequency gives no cue. A person's home and work are two towns, so
 that word association cannot tell which of them is asked for.
 """
 

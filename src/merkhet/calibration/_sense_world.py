@@ -1,9 +1,9 @@
 """An invented world of words with two senses each, the sentences about them, and the questions.
 
-A topic has words of its own. Some ambiguous words have two senses, each among the words of one topic. Others are read
-with half of the words of their topics and asked about with the other half. The rest are among words of no topic: their
-senses are random, and no sentence reveals them. The sentences of a question share no other word, so that word overlap
-gives no cue.
+A topic has words of its own. Some ambiguous words have two senses, each among the words of one topic. Others occur
+in the training text with half of the words of their topics, and in the questions with the other half. The rest occur
+among words of no topic: their senses are random, and no sentence reveals them. The sentences of a question share no
+other word, so that word overlap gives no cue.
 """
 
 from __future__ import annotations

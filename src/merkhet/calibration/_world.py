@@ -21,9 +21,9 @@ class WorldTexts:
     description: str
     """The content of the world."""
     transfer: str
-    """The set ``in other words``."""
+    """Description of the set ``in other words``."""
     bag: str
-    """Why a bag of words finds what it finds."""
+    """What a bag of words can know, as an explanation of its score."""
 
 
 @dataclass(frozen=True)

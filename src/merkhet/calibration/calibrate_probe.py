@@ -74,7 +74,7 @@ def calibrate_probe(
         )
     if getattr(function, "needs_chat", False):
         raise MerkhetError(
-            f"{name} cannot be calibrated: it talks to models, and calibration models know no language to be asked in"
+            f"{name} cannot be calibrated: it needs a chat model, and calibration models understand no instructions"
         )
     with single_thread(), scratch_folder("calibration") as folder:
         models = models or CalibrationModels(folder, seed=seed, progress=progress)
@@ -211,7 +211,7 @@ class _Calibration:
 
 
 def _find_problem(questions: Sequence[Question], answers: Sequence[Answer]) -> str | None:
-    """Return what is wrong with the answers of a probe, if anything is."""
+    """Return the problem with the answers of a probe; None if there is none."""
     for answer in answers:
         if not isinstance(answer, Answer):
             return f"returned a {type(answer).__name__}; it must return records.Answer only"

@@ -20,8 +20,8 @@ FOLDER = "calibration"
 def find_cards(probes: Sequence[str], home: Path | None = None) -> list[dict[str, Any]]:
     """Return the cards of some probes, one for each probe and kind of model.
 
-    merkhet's probes come with cards. A card that this version made here (``merkhet calibrate``) replaces the embedded
-    one of its kind. A user's probe has only such cards, and none after its file has changed.
+    merkhet's probes come with cards. A card that ``merkhet calibrate`` of this version has stored in the cache replaces
+    the embedded one of its kind. A user's probe has only such cards, and none after its file has changed.
     """
     cards: list[dict[str, Any]] = []
     for probe in dict.fromkeys(probes):

@@ -91,7 +91,7 @@ def redirect(request: Request, response: Response) -> Request | None:
     Credentials are sent only to their host, and never unencrypted after https.
 
     Returns:
-        The request; None if the response is no redirect, or redirects to a scheme other than http and https.
+        The request; None if the response is not a redirect, or redirects to a scheme other than http and https.
     """
     location = response.headers.get("location")
     if response.status not in _REDIRECTS or not location:

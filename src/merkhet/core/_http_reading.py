@@ -35,11 +35,11 @@ class TimedSocket:
         """Limit the next operation; raises TimeoutError after the deadline."""
         remaining = self.deadline - time.monotonic()
         if remaining <= 0:
-            raise TimeoutError("the deadline is over")
+            raise TimeoutError("the deadline has passed")
         self._socket.settimeout(min(self._timeout, remaining))
 
     def sendall(self, data: bytes) -> None:
-        """Collect what http.client sends: headers and body go out together, by ``flush``."""
+        """Buffer the data that http.client sends; ``flush`` sends headers and body together."""
         self._unsent.append(data)
 
     def flush(self) -> None:
@@ -52,7 +52,7 @@ class TimedSocket:
         return io.BufferedReader(_TimedReader(self, self._socket.makefile("rb", buffering=0)))
 
     def is_dropped(self) -> bool:
-        """Whether an idle connection is closed, or has bytes that no request asked for."""
+        """Whether an idle connection is closed, or has received unexpected bytes."""
         try:
             self._socket.settimeout(0)
             # The method of ssl.SSLSocket takes no flags.

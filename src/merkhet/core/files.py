@@ -110,7 +110,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_yaml(path: Path, holds: str) -> Any:
-    """Read a YAML file; an error about a missing one says what it should hold.
+    """Read a YAML file; ``holds`` describes its content in the error about a missing file.
 
     Raises:
         InputError: The file is missing, not UTF-8 or not YAML.
@@ -197,7 +197,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "merkhet"
 
 
-def parse_json_object(line: bytes, where: str, remedy: str = "Fetch the file anew.") -> dict[str, Any]:
+def parse_json_object(line: bytes, where: str, remedy: str = "Download the file again.") -> dict[str, Any]:
     """Parse a line that holds a JSON object; raises InputError with the file and row (``where``) for any other."""
     content = parse_json(line, where, remedy)
     if not isinstance(content, dict):

@@ -21,10 +21,10 @@ from merkhet.core.redaction import Redactor, address_secrets, header_secrets
 from merkhet.core.version import __version__
 
 _ERROR_BYTES = 1 << 17
-"""How much of the body of an error is read."""
+"""Maximum bytes to read of the body of an error."""
 _DETAIL_LENGTH = 200
 _BREAKS = (OSError, http.client.HTTPException, EOFError, zlib.error, ValueError)
-"""What a connection that breaks, or a malformed response, raises."""
+"""Exceptions raised for a broken connection or a malformed response."""
 
 
 class CertificateError(Exception):
@@ -38,7 +38,7 @@ class HttpError(RetryableError):
 class ConnectError(HttpError):
     """No connection: the host is unknown, refuses, or does not accept in time.
 
-    ``detail`` has the words of the operating system.
+    ``detail`` is the message of the operating system.
     """
 
     def __init__(self, message: str, detail: str) -> None:

@@ -47,7 +47,7 @@ class Question:
 
 
 class QuestionTable(Mapping[str, Question]):
-    """Questions by id; objects are made on the first access to one, and not to read a column."""
+    """Questions by id; objects are made on first access, and never to read a column."""
 
     def __init__(self, table: pa.Table, make_questions: Callable[[], Iterable[Question]]) -> None:
         self._table, self._make_questions = table, make_questions
@@ -114,7 +114,7 @@ class Answer:
     outcome: str | None = None
     """What the replies of a chat model amount to: answered, no answer, refused."""
     replies: tuple[str, ...] = ()
-    """Replies of a chat model, one for each time that it was asked."""
+    """Replies of a chat model, one per request."""
     positions: tuple[int | None, ...] = ()
     """Position of the chosen option each time, counted from 0; None if nothing was chosen."""
     right_positions: tuple[int, ...] = ()

@@ -45,7 +45,7 @@ class TableKind:
     identify: Callable[[Mapping[str, Any]], str] | None = None
     """Makes a row's id from its content."""
     check: Callable[[pa.Table, Callable[[int], str]], None] | None = None
-    """Further constraints; receives the table and a function that words a row's location."""
+    """Further constraints; receives the table and a function that describes a row's location."""
 
 
 def fact_id(row: Mapping[str, Any]) -> str:
@@ -55,7 +55,7 @@ def fact_id(row: Mapping[str, Any]) -> str:
 
 
 def question_id(row: Mapping[str, Any]) -> str:
-    """Return a question's id: a hash of what is asked and what counts as right, not of its split or domain."""
+    """Return a question's id: a hash of its prompt, answers and candidates, not of its split or domain."""
     columns = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
     words = [list(row["words"])] if row.get("words") else []
     return content_id("q", *(row.get(column) for column in columns), *words)
@@ -341,7 +341,9 @@ def read_table(
         table = pq.read_table(path, columns=columns, page_checksum_verification=True)
     except PARQUET_ERRORS as error:
         reason = first_line(error).rstrip(".")
-        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+        raise InputError(
+            f"{path} is not a whole Parquet file ({reason}). Make it again, or download it again."
+        ) from error
     return validate(kind, table, lambda row: f"{path}, row {row + 1}")
 
 
@@ -352,7 +354,7 @@ def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[
         for number, line in enumerate(handle, 1):
             if not line.strip():
                 continue
-            row = parse_json_object(line.rstrip(), f"{path}, row {number}", "Mend the row.")
+            row = parse_json_object(line.rstrip(), f"{path}, row {number}", "Correct the row.")
             rows.append({**kind.defaults, **{key: value for key, value in row.items() if value is not None}})
             lines.append(number)
     if complete:

@@ -1,4 +1,4 @@
-"""Settings that check themselves: types and constraints from annotations, without pydantic.
+"""Self-validating settings: types and constraints from annotations, without pydantic.
 
 ``Annotated[int, Bounds(ge=1)]`` corresponds to pydantic's ``Field(ge=1)``. :func:`describe_type` describes both, so
 that messages about settings of learners and options of suites have the same form.

@@ -1,4 +1,4 @@
-"""Numbers, names and lists as readers see them; a missing number is a dash."""
+"""Formatting of numbers, names and lists for readers; a missing number is a dash."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def metric_label(metric: str) -> str:
 
 
 def score(value: Any, *, percent: bool = True) -> str:
-    """Format a score: percent with one decimal, or three significant digits for a metric that is no share."""
+    """Format a score: percent with one decimal, or three significant digits for a metric that is not a share."""
     number = finite_or_none(value)
     if number is None:
         return DASH

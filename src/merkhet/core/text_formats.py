@@ -117,7 +117,7 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
         position = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise InputError(f"{where}: not valid JSON ({error.msg} at {position}). {remedy}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: JSON that is too large to read ({first_line(error)}). {remedy}") from error
+        raise InputError(f"{where}: the JSON is too large to read ({first_line(error)}). {remedy}") from error
     return content
 
 

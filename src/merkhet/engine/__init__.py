@@ -1,3 +1,3 @@
-"""Executes a study: plan, cache, resume; and reads finished runs."""
+"""Execution of studies (plan, cache, resume), and access to finished runs."""
 
 from __future__ import annotations

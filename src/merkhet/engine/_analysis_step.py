@@ -1,4 +1,4 @@
-"""The analysis step: run a suite's analyses on the tables of a run."""
+"""The step that runs a suite's analyses on the tables of a run."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class AnalysisParams:
     findings: FindingsParams
     analyses: tuple[str, ...]
     identities: tuple[str, ...]
-    """Names of the analyses, with the hash of the file where one is a user's own."""
+    """Names of the analyses; a user-defined one has the hash of its file as well."""
     options: Mapping[str, Any]
-    """Options of the analyses, as the study has them."""
+    """Options of the analyses, as written in the study."""
     contents: Mapping[str, Any]
-    """Hashes of what the options name."""
+    """Cache-key values of the options: hashes of the files and folders that they name."""
     trained: tuple[TrainedModel, ...] = ()
     """Models that the run has trained, in the order of their records among the inputs."""
 
@@ -113,6 +113,6 @@ def make_analysis_input(
 
 
 def run_analyses(names: Sequence[str], inputs: AnalysisInput, home: Path | None = None) -> list[dict[str, Any]]:
-    """Run analyses and encode their results as JSON, without those that have nothing to report."""
+    """Run analyses and encode their results as JSON; skip those with nothing to report."""
     analyses = (ANALYSES.get(name, home)(inputs) for name in names)
     return [analysis.as_json() for analysis in analyses if analysis is not None]

@@ -29,11 +29,11 @@ from merkhet.training.artifact import read_artifact
 logger = logging.getLogger("merkhet.engine")
 
 STATISTICS_FILE = "effort.json"
-"""File of the asking statistics in the work folder; without it, a resumed step would have to load the model."""
+"""File of the asking statistics in the work folder, so that a resumed step need not load the model for them."""
 MIN_BLOCK = 32
 MIN_SENSE_BLOCK = 128
 MIN_CHAT_BLOCK = 4096
-"""Large, because replies of an endpoint are cached one by one, and every block waits for its slowest reply."""
+"""Minimum block of an endpoint: large, because replies are cached one by one and a block waits for its slowest."""
 MAX_BLOCKS = 256
 
 
@@ -48,7 +48,7 @@ class QuestionBlocks:
     questions: Sequence[Question]
     """Questions that the step asks."""
     blocks: Sequence[Sequence[Question]]
-    """The same in blocks."""
+    """The same questions in blocks."""
 
     def parts(self, work: Path) -> list[Path]:
         """Return the file of each block's answers in the work folder."""
@@ -56,10 +56,10 @@ class QuestionBlocks:
 
 
 def ask(context: StepContext[AskParams, AskRuntime]) -> None:
-    """Ask one model questions of the run by one probe, block by block.
+    """Ask one model by one probe, block by block.
 
-    Blocks and the order within them depend on the questions alone, so that a resumed run, or one on many workers,
-    computes what an undisturbed process would. The model is loaded only if a block has no answers yet.
+    Blocks and the order within them depend on the questions alone, so that a resumed or distributed run gives the
+    same answers as one uninterrupted process. The model is loaded only if a block has no answers yet.
     """
     params = context.params
     selection = select_questions(context.folder, params, context.home)
@@ -95,14 +95,14 @@ def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlo
     size = max(MIN_CHAT_BLOCK if is_chat else min_block, -(-len(questions) // MAX_BLOCKS))
     if params.shard:
         number, count = params.shard
-        # Whole blocks are dealt, so that each is read as it would be in one process; endpoints read one by one.
+        # A shard gets whole blocks, so that batches are those of a single process; endpoints have no batches.
         dealt = list(_in_blocks(questions, min_block if is_chat else size))
         questions = [question for block in dealt[number - 1 :: count] for question in block]
     return QuestionBlocks(question_set, run_questions, questions, list(_in_blocks(questions, size)))
 
 
 def _is_readable(part: Path) -> bool:
-    """Check that the answers to a block can be read; a file that a power cut has damaged is asked again."""
+    """Check whether the answers to a block can be read; the block of a damaged file is asked again."""
     if not part.is_file():
         return False
     try:
@@ -163,7 +163,7 @@ def _ask_blocks(
             return ask_on_ray(context, engine, job, selection, missing, on_start)
         logger.info("%s is asked in this process and not on Ray: %s", resolved.name, reason)
         if resolved.kind not in ("baseline", "predictions"):
-            context.progress.say(f"  {resolved.name}: asked from here, not on Ray: {reason}")
+            context.progress.say(f"  {resolved.name}: asked in this process, not on Ray: {reason}")
     if resolved.path is not None:
         context.progress.say(f"  {resolved.name}: loading")
     asker = Asker(job, resolved, lambda count: context.progress.advance(context.params.name, count))
@@ -184,11 +184,11 @@ def reason_to_stay_local(resolved: ResolvedModel) -> str | None:
     if resolved.path is not None:
         return None
     if resolved.kind == CHAT_KIND:
-        return "an endpoint has one rate and one budget, whoever asks"
+        return "an endpoint has one rate limit and one budget for all processes"
     if resolved.kind in ("baseline", "predictions") or isinstance(resolved.instance, NeedsAllQuestions):
-        return "it needs all the questions, and no time"
+        return "it needs all questions at once, and takes almost no time"
     if ":" not in resolved.spec.model:
-        return "it is an object of this process; give it as MODULE:FUNCTION to have it made by each worker"
+        return "it is an object of this process; name it as MODULE:FUNCTION, so that each worker can make it"
     return None
 
 

@@ -55,7 +55,7 @@ def describe_shared_questions(shared: Sequence[Mapping[str, Any]], kind: str = "
                 f"Across runs, models are compared on the {pair['both']:,} {kind} that {askers} asked; {only}."
             )
     if len(shared) > _MAX_PAIRS:
-        sentences.append(f"{len(shared) - _MAX_PAIRS} more pairs of runs are in what --json prints.")
+        sentences.append(f"--json prints {len(shared) - _MAX_PAIRS} more pairs of runs.")
     return sentences
 
 
@@ -117,8 +117,8 @@ def _weight_remarks(collection: RunCollection, models: Collection[str]) -> list[
         elif name in collection.repeated:
             where = join_some(next(iter(runs_by_weights.values())), _MAX_NAMES)
             sentences.append(
-                f"{quote_name(name)} has the same weights in {where}: a difference there is one of asking, not of "
-                "knowing."
+                f"{quote_name(name)} has the same weights in {where}: a difference comes from how it was asked, "
+                "not from what it knows."
             )
     sentences += [
         f"{join_some(list(map(quote_name, names)), _MAX_NAMES)} have the same weights."
@@ -167,8 +167,8 @@ def _template_remarks(collection: RunCollection, question_ids: Sequence[pa.Array
         count = pc.sum(pc.is_in(pc.unique(unshared_prompts[0]), value_set=pc.unique(unshared_prompts[1]))).as_py() or 0
         if count:
             sentences.append(
-                f"{count:,} prompts are in both {first_label} and {second_label} with other candidates or answers: "
-                "they are different questions, and not compared."
+                f"{count:,} prompts occur in both {first_label} and {second_label} with different candidates or "
+                "answers: they count as different questions and are not compared."
             )
     return sentences
 
@@ -193,7 +193,8 @@ def _setting_remarks(collection: RunCollection) -> list[str]:
         values = _group_labels(collection, lambda run, key=key: str(run.record["card"].get(key) or "no"))
         if len(values) > 1:
             sentences.append(
-                f"The runs differ in {rule} ({_list_values(values)}); all are compared as in {collection.labels[0]}."
+                f"The runs differ in {rule} ({_list_values(values)}); all are compared by the rule of "
+                f"{collection.labels[0]}."
             )
     return sentences
 

@@ -135,15 +135,15 @@ class PairedAnswers:
         if not first or not second:
             return "not asked of both"
         if not self._are_comparable(pair):
-            return "trained under conditions that differ in more than one thing"
+            return "trained under conditions that differ in more than one setting"
         if self.paired.shared_probe(pair, task) is None:
             return f"asked by different probes: {', '.join([*first, *second])}"
         shared = self.paired.shared_values(pair, task, metric)
         if shared is None:
             return f"{metric.name} needs ranks, and there are none"
         if not len(shared.codes):
-            return "no question that both could be asked"
+            return "no question scored for both"
         if len(np.unique(self.paired.clusters.facts[shared.codes])) < 2:
             count = "one question" if len(shared.codes) == 1 else f"{len(shared.codes)} questions, all about one fact"
             return f"only {count}"
-        return f"{metric.name} is not a number"
+        return f"{metric.name} is undefined"

@@ -91,7 +91,7 @@ class RunCollection:
 
     @cached_property
     def conditions(self) -> dict[str, Condition]:
-        """The condition of each model that was trained under one. A model of another run is another model."""
+        """The condition of each model that was trained under one; base models of different runs count as different."""
         return {
             self.name(model["name"], run_index): Condition(f"{run_index} {model['base']}", **model["condition"])
             for run_index, run in enumerate(self.runs)
@@ -100,7 +100,7 @@ class RunCollection:
         }
 
     def pair_ids(self, question_ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        """Return the ids by which questions of several runs are paired."""
+        """Return the ids that pair questions across runs; variants of a memorized statement share one id."""
         return pc.replace_substring_regex(question_ids, "~.*", "") if self.memorized else question_ids
 
     def _rename_models(self, table: pa.Table, run_index: int) -> pa.Table:

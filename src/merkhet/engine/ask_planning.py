@@ -33,7 +33,7 @@ _SINGLE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 
 def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
-    """Ask every model as it is and, if the study trains, once more after training on each task separately."""
+    """Make the steps that ask every model untrained and, if the study trains, again after training on each task."""
     study = resolved.study
     if study.learning is not None and study.learning.learner == PRETRAIN:
         return _pretrain_and_ask(resolved)
@@ -62,7 +62,7 @@ def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
 
 
 def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
-    """Ask every model as it is, and every masked model once more after pre-training by each objective."""
+    """Make the steps that ask every model, and masked models again after pre-training by each objective."""
     study, learning = resolved.study, resolved.study.learning
     from merkhet.training.pretraining_settings import resolve_pretraining
     from merkhet.training.text_corpus import corpus_digest
@@ -113,8 +113,8 @@ def _pretrain_step(
 def select_probes(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
     """Select the probes that fit a model; all of them if none fits, so that its unusable answers give the reason.
 
-    A baseline answers alike by every probe, and predictions come from a file: one probe is enough, besides the one for
-    senses. A model behind an endpoint is asked by ``choose`` if no probe of the study fits it.
+    A baseline answers alike by every probe, and predictions come from a file: one probe is enough, plus the one for
+    word senses. A model behind an endpoint is asked by ``choose`` if no probe of the study fits it.
     """
     fitting = [choice for choice in probes if _fits(model, choice.probe)]
     if CHAT_KIND in (model.kind, model.spec.kind):

@@ -40,11 +40,11 @@ class AskParams:
     dtype: str
     probe: str
     identity: str
-    """Name of the probe, with the hash of its file where it is a user's own."""
+    """Name of the probe, with the hash of its file if it is user-defined."""
     methods: tuple[str, ...] = ()
     """Methods of the probe; the model's usual one if empty."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the probe, as the study has them."""
+    """Options of the probe, as written in the study."""
     matching_form_only: bool = False
     """Whether to ask only questions of the probe's form: word senses by ``compare``, all others by other probes."""
     tasks: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class AskParams:
     """Record of the training that made the model."""
     pseudowords: PseudowordSettings | None = None
     shard: tuple[int, int] | None = None
-    """Number and count, where only one shard's share is asked."""
+    """Number of the shard and count of shards, if the step asks only one shard."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ class AskJob:
         return bind_options(probe, options)
 
     def resolved(self) -> ResolvedModel:
-        """Return the model with the weights that were planned, or those of its training.
+        """Return the model with its planned weights, or with those of its training.
 
         Raises:
-            MerkhetError: The weights have changed since.
+            MerkhetError: The weights have changed since the run was planned or trained.
         """
         params, learned, spec = self.params, self.learned, self.model
         if learned is None:
@@ -125,7 +125,7 @@ def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedMode
     """Return a model with the weights that it was planned with.
 
     Raises:
-        MerkhetError: The weights have changed since.
+        MerkhetError: The weights have changed since the run was planned.
     """
     resolved = resolve_model(spec, home)
     if resolved.fingerprint != fingerprint:
@@ -140,13 +140,13 @@ class AskStatistics:
     """Description of a model that was asked, with times and counts, for the record of a run."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    """What the model says of itself."""
+    """The model's description of itself."""
     loading_seconds: float = 0.0
     asking_seconds: float = 0.0
     questions: int = 0
     """Number of questions asked."""
     counters: dict[str, int] = field(default_factory=dict)
-    """The model's counts of computed rows and the like."""
+    """The model's counters, such as the number of computed rows."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Further keys of the record."""
 
@@ -241,5 +241,8 @@ class Asker:
         self.statistics.counters = dict(getattr(self.model, "work", {}))
         missing = position.keys() - answered
         if missing:
-            raise MerkhetError(f"the probe {self.params.probe} gave no answer to {len(missing)} questions")
+            raise MerkhetError(
+                f"the probe {self.params.probe} gave no answer to {len(missing)} questions; "
+                "it must return an answer, or the reason as unusable, for each question"
+            )
         return make_table(ANSWERS, [answer.as_row() for answer in answers])

@@ -37,7 +37,7 @@ class BuildContents:
     """Hashes of the sources that questions are made from."""
 
     suite: str
-    """Name of the suite, with the hash of its file where it is a user's own."""
+    """Name of the suite, with the hash of its file if it is user-defined."""
     knowledge: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     """Hash of each file that an option names."""
@@ -123,7 +123,10 @@ def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None
     else:
         questions = apply_limits(_read_data(suite, study, home), study)
     if not questions.questions.num_rows:
-        raise InputError(f"{suite.name} builds no questions from {', '.join(study.knowledge) or 'no knowledge'}")
+        raise InputError(
+            f"{suite.name} builds no questions from {', '.join(study.knowledge) or 'no knowledge'}; choose other "
+            "knowledge or other options"
+        )
     return questions
 
 
@@ -160,10 +163,10 @@ def _published_files(suite: Suite, path: Path) -> list[Path]:
 
 
 def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
-    """Keep the tasks of a study, and at most ``limit`` questions of each, drawn by their ids.
+    """Keep the tasks of a study, and at most ``limit`` questions of each, sampled by id.
 
-    If the study trains, training questions are not counted, and those of other tasks are kept: another task may need
-    what is learned from them.
+    If the study trains, the limit does not apply to training questions, and those of other tasks are kept, because
+    models may learn from them.
 
     Raises:
         InputError: There are no questions of a task.

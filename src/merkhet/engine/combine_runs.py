@@ -101,7 +101,7 @@ def _seed(runs: Sequence[Run]) -> int:
 
 
 def _collect_cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Collect the calibration cards of all runs; a probe without one gets the card that is known now."""
+    """Collect the calibration cards of all runs; a probe without a recorded card gets the current one."""
     cards: list[dict[str, Any]] = []
     for run in runs:
         cards += [card for card in run.calibration if card not in cards]
@@ -117,7 +117,7 @@ def _collect_cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def _run_suite_analyses(
     collection: RunCollection, scores: Sequence[Mapping[str, Any]], answers: AnswerTable
 ) -> list[dict[str, Any]]:
-    """Run the suite's analyses over all runs, without those that read files of a study: these may have moved."""
+    """Run the suite's analyses over all runs, without those that read files of a study, which may have moved."""
     runs = collection.runs
     all_names = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
     names = [name for name in all_names if not reads_files(name)]

@@ -37,7 +37,7 @@ LEARNED = "learned.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """Names of the steps that were executed and of those that were reused."""
+    """Names of the executed steps and of the reused ones."""
 
     done: tuple[str, ...]
     reused: tuple[str, ...]
@@ -50,7 +50,7 @@ def execute(
     progress: Progress,
     supply: Callable[[AnyStep, Path], bool] = lambda step, work: False,
 ) -> Outcome:
-    """Execute the steps of a plan in a run's folder. Killed at any moment and called again, it resumes.
+    """Execute the steps of a plan in a run's folder; after a kill, the same call resumes.
 
     A new folder is removed again if no step could be finished.
 
@@ -170,7 +170,7 @@ def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
 
 
 def _record(step: AnyStep, key: str, folder: Path, seconds: float) -> None:
-    """Record the hashes of a step's outputs, after they are written: a power cut is then noticed by a wrong hash."""
+    """Record the hashes of a step's written outputs, which reveal files that a power cut has damaged."""
     missing = [name for name in step.outputs if not (folder / name).is_file()]
     if missing:
         raise MerkhetError(f"the step {step.name} ended without writing {missing[0]}")
@@ -255,7 +255,7 @@ def _in_use(folder: Path, process: str) -> InputError:
 
 
 class _LogFile(logging.FileHandler):
-    """The run's log. Lines that do not fit on a full disk are dropped; steps report a full disk themselves."""
+    """The run's log. Lines are dropped while the disk is full, which steps report themselves."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """Ignore the error; the default prints a traceback to standard error."""

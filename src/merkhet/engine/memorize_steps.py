@@ -115,7 +115,7 @@ def write_statement_questions(context: StepContext[StatementQuestionParams, Noth
 
 
 def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
-    """Ask a model that has memorized the statements of each set; write its answers and its record."""
+    """Ask a trained model about the statements of each set; write its answers and its record."""
     from merkhet.training.memorizing.recall import load_memorized
 
     params, folder = context.params, context.folder
@@ -146,7 +146,7 @@ def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
 
 
 def recall_by_frequency(context: StepContext[RecallParams, Nothing]) -> None:
-    """Write the answers of the baseline that knows how often each stored symbol was masked, and its record."""
+    """Write the answers and the record of the baseline, which knows how often each stored symbol was masked."""
     stored = read_table(STATEMENTS, context.folder / context.params.stored)
     symbols = read_table(SYMBOLS, context.folder / SYMBOLS_FILE)
     _write_answers(context, lambda statements: frequency_recalls(stored, statements, symbols))

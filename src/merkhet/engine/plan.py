@@ -19,7 +19,7 @@ Runtime = TypeVar("Runtime")
 StepKind: TypeAlias = Literal["build", "learn", "ask", "score", "analyse", "report"]
 
 PACKAGE = "merkhet."
-"""Step functions are read back from files only within this package."""
+"""Package of all step functions; a file that names any other function is refused."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def step_identity(step: AnyStep) -> str:
 
 
 def write_step(step: AnyStep) -> dict[str, Any]:
-    """Encode a step as JSON that :func:`read_step` reads; runtime settings of build steps stay behind."""
+    """Encode a step as JSON that :func:`read_step` reads; runtime settings of build steps are left out."""
     return {
         "name": step.name,
         "kind": step.kind,

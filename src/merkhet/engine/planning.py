@@ -47,7 +47,7 @@ NO_REPLY_METRICS = ("no-answer", "refused")
 
 
 def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Plan to build, ask, collect, score, analyse, record and report."""
+    """Make the plan of a study: build, ask, collect, score, analyse, record and report."""
     from merkhet.metrics.metrics import get_metric
 
     study, suite = resolved.study, resolved.suite
@@ -81,7 +81,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         remarks=asking.remarks,
     )
     analyses = _analysis_steps(resolved, findings, asking)
-    # The findings of models under several conditions repeat what the analyses say.
+    # With several conditions, the findings repeat the sentences of the analyses.
     analyses_files = tuple(name for step in analyses for name in step.outputs)
     return Plan(
         (
@@ -155,7 +155,7 @@ def make_calibration_step(probes: Sequence[str], home: Path) -> Step[Calibration
 
 
 def _probes(resolved: ResolvedStudy, asking: AskingSteps) -> list[str]:
-    """Return the probes of a study; those of its steps where it trains models under several conditions."""
+    """Return the probes of a study; if it trains models under several conditions, those of its asking steps."""
     if asking.conditions:
         return list(dict.fromkeys(step.params.probe for step in asking.asks))
     return [choice.probe for choice in resolved.study.probes]

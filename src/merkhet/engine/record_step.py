@@ -116,7 +116,7 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
 
     folder, params = context.folder, context.params
     questions = run_tables(folder).question_set
-    release_tables(folder)  # The report reads all columns of the answers, so that the arrays of scoring can go.
+    release_tables(folder)  # Frees memory: the report reads the answers with all columns.
     data = ReportData(
         title=params.title,
         study=params.study.model_dump(),

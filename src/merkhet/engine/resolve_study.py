@@ -25,7 +25,7 @@ DEFAULT_MEMORIZER = "random:2x128"
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for: a suite or a study file, and changes to it."""
+    """A user's request: a suite or a study file, and changes to it."""
 
     suite_or_study: str
     """Name of a suite, or path of a study file."""
@@ -72,7 +72,7 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     """Resolve a request: fill defaults, find the suite and the models, check every name.
 
     Raises:
-        InputError: Anything that can be refused before work begins.
+        InputError: A name, value or path is invalid; nothing has been executed.
     """
     content: dict[str, Any] = {"suite": request.suite_or_study}
     home, where = Path(), f"suite {request.suite_or_study}"
@@ -184,7 +184,7 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
         for name in study.metrics:
             get_metric(name, home)
     if study.data is not None and not path_exists(home / study.data):
-        raise InputError(f"{where}: there is no folder or file {study.data} (data)")
+        raise InputError(f"{where}: there is no folder or file {study.data} (data); correct the path")
 
 
 def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> None:

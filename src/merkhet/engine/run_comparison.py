@@ -154,7 +154,7 @@ def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tup
     usable = [entry for entry in entries if choice.metrics or is_metric(entry[1])]
     unusable = sorted({metric for _, metric in entries} - {metric for _, metric in usable})
     remarks = [
-        f"The metric {metric} is not merkhet's own, so models are not compared by it; name its file with --metric "
+        f"The metric {metric} is not built into merkhet, so models are not compared by it; name its file with --metric "
         f"FILE.py:{metric}."
         for metric in unusable
     ]
@@ -180,12 +180,12 @@ def _check_column(column: str, collection: RunCollection) -> str:
 
 
 def _against_reference(comparison: Mapping[str, Any], reference: str) -> dict[str, Any]:
-    """State a comparison from the side of the model that is not the reference."""
+    """Orient a comparison so that the reference comes second."""
     return orient_to(comparison, comparison["other"] if comparison["model"] == reference else comparison["model"])
 
 
 def _orient(comparisons: Sequence[Mapping[str, Any]], side: Mapping[frozenset[str], str]) -> list[dict[str, Any]]:
-    """State all comparisons of a pair from the side of the same model."""
+    """Orient all comparisons of a pair so that the same model comes first."""
     pairs = (frozenset((comparison["model"], comparison["other"])) for comparison in comparisons)
     return [
         orient_to(comparison, side.get(pair, comparison["model"]))
@@ -217,11 +217,11 @@ def _explain_nothing_compared(
         return f"There is nothing to compare: {answered} answered in {join_names(collection.labels)}. {remedy}{hint}"
     if shared and not any(pair["both"] for pair in shared):
         return (
-            "The runs share no question, so nothing can be compared in pairs. Their scores stand side by side below, "
-            "without differences or p: they are of different questions. Ask both models the same ones ('merkhet "
-            "build', then 'merkhet run --data')."
+            "The runs share no question, so nothing can be compared in pairs. Their scores are listed below without "
+            "differences or p-values, because they are of different questions. Ask both models the same questions "
+            "('merkhet build', then 'merkhet run --data')."
         )
-    return "No two models have questions about two facts or more in common, so nothing can be compared in pairs."
+    return "No two models share questions about at least two facts, so nothing can be compared in pairs."
 
 
 def _describe_run(collection: RunCollection, run_index: int, question_count: int) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def read_json(file: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{file} cannot be read ({first_line(error)}); start the run again, or copy its folder anew"
+            f"{file} cannot be read ({first_line(error)}); start the run again, or copy its folder again"
         ) from error
 
 

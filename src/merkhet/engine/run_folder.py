@@ -36,14 +36,13 @@ class Run:
         """Return the path of a file of the run after checking its hash.
 
         Raises:
-            InputError: The file is not what the run has written, as after a power cut.
+            InputError: The file was changed or damaged after the run wrote it.
         """
         file = self.folder / name
         hashes = self._output_hashes.get(name)
         if hashes and file.is_file() and file_digest(file) not in hashes:
             raise InputError(
-                f"{file} is damaged or was changed after the run; start the command that made the run again to write "
-                "it anew"
+                f"{file} is damaged or was changed after the run; repeat the command of the run to restore the file"
             )
         return file
 

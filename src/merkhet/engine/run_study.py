@@ -1,4 +1,4 @@
-"""Execution of a study: resolved, planned and run into a folder."""
+"""Execution of a request: resolve the study, plan it, and run it in a folder."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def run_study(
     progress: Progress | None,
     command: str,
 ) -> Run:
-    """Run what a request asks for.
+    """Resolve a request, and run the study in a folder.
 
     Args:
         out: The run's folder, ``runs/<suite>`` by default.
 
     Raises:
-        InputError: Anything that can be refused before work begins.
+        InputError: A name, value or path is invalid; nothing has been executed.
     """
     resolved = resolve_study(request, suites)
     folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
@@ -81,5 +81,5 @@ def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progre
 
         with ray_session(resolved.ask_engine, plan, resolved.home, reporter):
             execute(plan, folder, resolved.home, reporter)
-    if resolved.study.report == "none":  # A report of an earlier start shows other scores.
+    if resolved.study.report == "none":  # An earlier report may show other scores.
         (folder / "report.html").unlink(missing_ok=True)

@@ -35,9 +35,9 @@ class ScoreParams:
     suite: str
     metrics: tuple[str, ...]
     identities: tuple[str, ...]
-    """Names of the metrics, with the hash of the file where a metric is a user's own."""
+    """Names of the metrics; a user-defined one has the hash of its file as well."""
     groups: tuple[tuple[str, ...], ...]
-    """Columns that scores are grouped by: each entry's together."""
+    """Columns that scores are grouped by; the columns of one entry are combined."""
     seed: int
     scoring: ScoringRule
 
@@ -48,7 +48,7 @@ class FindingsParams:
 
     headline: tuple[HeadlineScore, ...]
     metrics: Mapping[str, str]
-    """Names of metrics as the study has them, by the names that scores have."""
+    """Each metric's name in the study, by its name in the scores."""
     identities: tuple[str, ...]
     baselines: tuple[str, ...]
     seed: int
@@ -72,7 +72,7 @@ def collect_answers(context: StepContext[Nothing, Nothing]) -> None:
 
 
 def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
-    """Score the answers; write scores.parquet and scores.json, which are the same for the same answers."""
+    """Score the answers; write scores.parquet and scores.json, which depend on the answers only."""
     params = context.params
     tables = run_tables(context.folder)
     scoring = params.scoring

@@ -1,4 +1,4 @@
-"""The study: one validated YAML file that says what is asked of which models."""
+"""The study: a validated YAML file of a suite, models, probes, metrics and options."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LearningChoice(BaseModel):
 
 
 class Study(BaseModel):
-    """What is asked of which models, how it is scored, and what is reported."""
+    """A study: suite, data, models, probes, trainings, metrics and report of a run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -141,7 +141,7 @@ def read_study(path: Path) -> dict[str, Any]:
         InputError: There is no such file, or it is not a YAML mapping.
     """
     if not path.is_file():
-        raise InputError(f"there is no study {path}")
+        raise InputError(f"there is no study {path}; name a suite or an existing YAML file")
     content = read_yaml(path, "a study")
     if not isinstance(content, dict):
         raise InputError(f"{path} is not a study; it must hold keys such as 'suite' and 'models'")
@@ -172,6 +172,6 @@ def _listed(value: Any) -> Any:
 
 
 def _named(value: Any, key: str) -> Any:
-    """Turn names into mappings; leave anything but a list for the validation to refuse."""
+    """Turn names into mappings; return anything but a list unchanged, for validation to refuse."""
     items = _listed(value)
     return [{key: item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 AnalysisFunction: TypeAlias = "Callable[[AnalysisInput], Analysis | None]"
-"""An analysis of a run; None where it has nothing to say."""
+"""A function that analyses a run; it returns None if there is nothing to report."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Suite:
     named_headline: tuple[tuple[str, str], ...] = ()
     """Further pairs, shown only where the study names their tasks."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Study keys where the user gives none."""
+    """Default values of study keys."""
     run_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Further defaults of studies that ask models, as opposed to ``merkhet build``."""
     options: type[SuiteOptions] = SuiteOptions
@@ -82,7 +82,7 @@ class Suite:
     printed_analyses: tuple[str, ...] = ()
     """Analyses whose sentences are printed when a run ends."""
     main_methods: tuple[str, ...] = ()
-    """Methods that the main table shows of models that answered by several."""
+    """Methods that the main table shows of a model that was asked by several."""
     published: tuple[str, ...] = ()
     """Names of the files in which others publish such questions; see :meth:`read_published`."""
     experiment: str | None = None
@@ -91,7 +91,7 @@ class Suite:
     """Whether facts about the same two entities must be in one split."""
 
     builds_on_engines = False
-    """Whether :meth:`build_on_engine` can use another engine than this process."""
+    """Whether :meth:`build_on_engine` can use an engine other than this process."""
     memorizes = False
     """Whether :meth:`memorize_plan` is overridden."""
     trains_itself = False
@@ -122,7 +122,7 @@ class Suite:
         return ScoringRule()
 
     def score_groups(self, study: Study) -> tuple[tuple[str, ...], ...]:
-        """Return the columns that scores are grouped by: each entry's together."""
+        """Return the columns that scores are grouped by; the columns of one entry are combined."""
         return tuple((name,) for name in study.groups)
 
     def build_steps(self, resolved: ResolvedStudy) -> tuple[AnyStep, ...]:
@@ -146,7 +146,7 @@ class Suite:
         return tuple(name if isinstance(name, str) else function_name(name) for name in self.analyses)
 
     def card(self) -> SuiteCard:
-        """Return what reports say of the suite."""
+        """Return the suite's card for reports."""
         return SuiteCard(
             name=self.name,
             title=self.title,

@@ -1,4 +1,4 @@
-"""What a run records about its suite: scoring rule, headline scores and card."""
+"""Scoring rule, headline scores and card of a suite, as a run records them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ScoringRule:
-    """How a suite scores beyond its metrics."""
+    """Scoring rules of a suite in addition to its metrics."""
 
     average_over: str | None = None
     """Group column; the score of a task is the mean over its classes."""
     unusable_is_wrong: bool = False
     """Whether a question that cannot be asked counts as wrong."""
     statements: bool = False
-    """Whether questions are statements of stored facts: those of one prompt are one observation, and variants of a
-    statement that differ in what counts as right are compared."""
+    """Whether questions are statements of stored facts: statements with the same prompt are one observation, and
+    variants of a statement, which differ in their right answers, are paired."""
 
     def as_json(self) -> dict[str, Any]:
         """Encode the parts that differ from the usual rule."""
@@ -34,7 +34,7 @@ class HeadlineScore:
 
 @dataclass(frozen=True)
 class SuiteCard:
-    """What reports say of a suite and of how a run uses it."""
+    """Description of a suite, and of its use in a run, for reports."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ class SuiteCard:
     printed_analyses: tuple[str, ...]
     """Analyses whose sentences are printed when the run ends."""
     main_methods: tuple[str, ...]
-    """Methods that the main table shows of models that answered by several."""
+    """Methods that the main table shows of a model that was asked by several."""
     headline: tuple[HeadlineScore, ...]
     names: Mapping[str, str] = field(default_factory=dict)
     """Plain names of relations."""

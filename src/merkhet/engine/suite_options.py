@@ -57,12 +57,12 @@ class SplitOptions(SuiteOptions):
     split: str | None = Field(None, description="split whose questions are asked (test)")
     leaks: bool = Field(
         False,
-        description="true: learn from given data although facts or prompts straddle its splits (they are refused)",
+        description="true: train on given data although facts or prompts are in several splits (refused otherwise)",
     )
 
     @property
     def allows_leaks(self) -> bool:
-        """Whether facts or prompts may straddle the splits of given data."""
+        """Whether a fact or a prompt of given data may be in several splits."""
         return self.leaks
 
 
@@ -82,6 +82,6 @@ def check_options(
                 raise InputError(f"{suite} has no option {key!r}; {did_you_mean(str(key), known)}")
         for name, path in options.of(study).paths().items():
             if not path_exists(home / path):
-                raise InputError(f"there is no file or folder {home / path} (options.{name})")
+                raise InputError(f"there is no file or folder {home / path} (options.{name}); correct the path")
         chosen = select_options(study.options, analyses)
         validate(AnalysisOptions, {key: chosen[key] for key in chosen if key not in suite_names}, "options")

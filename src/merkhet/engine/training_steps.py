@@ -46,7 +46,7 @@ class TrainParams(WeightParams):
     task: str | None
     learner: str
     identity: str
-    """Name of the learner, with the hash of its file where it is a user's own."""
+    """Name of the learner, with the hash of its file if it is user-defined."""
     kinds: tuple[str, ...] = ()
     """Kinds of templates to train on; all that are not soft if empty."""
     start: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class TrainParams(WeightParams):
 
 @dataclass(frozen=True)
 class WeightRuntime(ModelRuntime):
-    """Location of the model, and settings of the processes."""
+    """Location of the model, and settings that do not affect the result."""
 
     processes: Mapping[str, Any]
     """Settings that do not affect the result."""
@@ -71,7 +71,7 @@ class PretrainParams(WeightParams):
 
 @dataclass(frozen=True)
 class PretrainRuntime(WeightRuntime):
-    """Location of the model and the corpus, and settings of the processes."""
+    """Location of the model and the corpus, and settings that do not affect the result."""
 
     corpus: str
     """Path of the corpus."""
@@ -93,7 +93,7 @@ def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
     context.progress.say(f"  {params.name}: learning from {len(training)} questions")
     model = load_model(resolved)
     extra: dict[str, Any] = {"start": [context.folder / file for file in params.start]} if params.start else {}
-    if "checkpoints" in signature(learner).parameters:  # A user's own learner need not have any.
+    if "checkpoints" in signature(learner).parameters:  # User-defined learners may lack this parameter.
         extra["checkpoints"] = context.work
     learned = learner(
         model,

@@ -50,7 +50,7 @@ def quality_filters(
     Args:
         words: Sensitive words by reason; :func:`sensitive_words` by default.
         names: Names of entities of excluded classes, matched like words.
-        facts: Ids of facts about excluded entities; exact, and fast for any number.
+        facts: Ids of facts about excluded entities, whose questions are removed.
         tasks: Priority of tasks for a prompt that occurs in several.
         longest: Maximum number of tokens of an answer.
     """

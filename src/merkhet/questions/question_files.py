@@ -57,7 +57,7 @@ class QuestionSet:
     entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
     """Names in each question, if its maker records them."""
     premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
-    """Which premises a question shows, and which questions decide whether a model knows the others."""
+    """Premises that a question shows, and the questions that test whether a model knows the other premises."""
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
         """Return the candidates of each set."""
@@ -114,7 +114,7 @@ def read_questions(path: Path) -> QuestionSet:
 
 
 def _refuse_wrong_candidates(questions: QuestionSet, file: Path) -> None:
-    """Refuse a target that is no candidate or no answer, and duplicate candidates."""
+    """Refuse a target that is not among the candidates or answers, and duplicate candidates."""
     sets = questions.candidate_sets()
     distinct = {name: frozenset(texts) for name, texts in sets.items()}
     columns = (questions.questions[name].to_pylist() for name in ("target", "answers", "choices", "candidate_set"))
@@ -185,7 +185,7 @@ def find_question_file(path: Path) -> Path:
         return path
     if not path.is_dir():
         raise InputError(
-            f"there is no folder or file {path}; --data names what 'merkhet build' wrote, or your questions"
+            f"there is no folder or file {path}; --data must name a folder of 'merkhet build', or a file of questions"
         )
     for name in QUESTION_FILES:
         if (path / name).is_file():

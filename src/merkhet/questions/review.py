@@ -171,7 +171,7 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
         InputError: A question or verdict is unknown, or a question occurs twice; names the row.
     """
     if not path.is_file():
-        raise InputError(f"there is no file {path}; --verdicts names a review sheet that was filled in")
+        raise InputError(f"there is no file {path}; --verdicts must name a filled-in review sheet")
     rows = read_csv_rows(path)
     try:
         columns = [cell.strip().lower() for cell in next(rows, [])]
@@ -192,9 +192,7 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
 
 def _add_verdict(question: str, verdict: str, where: str, known: frozenset[str], verdicts: dict[str, str]) -> None:
     if question not in known:
-        raise InputError(
-            f"{where}: there is no question {question!r} in the folder. Is this the sheet of other questions?"
-        )
+        raise InputError(f"{where}: there is no question {question!r} in the folder. Use a sheet of these questions.")
     if question in verdicts:
         raise InputError(f"{where}: the question {question} occurs twice. Remove one.")
     if verdict and verdict not in VERDICTS:

@@ -41,7 +41,7 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
 
 
 def add_premise_questions(chosen: pa.Table, pool: pa.Table, premises: pa.Table) -> pa.Table:
-    """Add the questions of a pool that decide whether a model knows the premises of the chosen questions."""
+    """Add the questions of a pool that test whether a model knows the premises of the chosen questions."""
     chosen_premises = premises.filter(pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks()))
     needed = {name for column in ("first", "second") for names in chosen_premises[column].to_pylist() for name in names}
     needed -= set(chosen["question_id"].to_pylist())

@@ -66,12 +66,12 @@ class Relation:
     kinship: str | None = None
     """An is-a-like predicate; ancestors and descendants of a right answer are never distractors."""
     shorten: str | None = None
-    """Placeholder of which only the last word is kept ("Samoan tala")."""
+    """Placeholder that keeps only the last word of a name: "tala" for "Samoan tala"."""
     wrong: str | None = None
     """Preferred distractors: ``near`` from the fact's domain, ``far`` from others (in incomplete knowledge, a near name
     may be right after all)."""
     contrast: str | None = None
-    """Field that distractors share with the right answer if possible: other holders of the same office."""
+    """Field that the facts of distractors share with the asked fact if possible: other holders of the same office."""
     closed: bool = False
     """Offer choices in all reasoning questions, because the knowledge may be incomplete."""
     present: bool = False
@@ -111,7 +111,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Schema:
-    """Everything that turns a knowledge base into questions."""
+    """Relations, hierarchies, comparisons and frames that turn a knowledge base into questions."""
 
     domains: Mapping[str, str]
     relations: Mapping[str, Relation]
@@ -122,7 +122,7 @@ class Schema:
     """Answers to a true and to a false statement."""
 
     def predicates(self) -> set[str]:
-        """Return the predicates that questions are made from, or that decide what is right."""
+        """Return the predicates that questions are made from, or that decide which answers are right."""
         sections: Sequence[Mapping[str, Any]] = (self.comparisons, self.hierarchies, self.relations)
         used = {predicate for section in sections for entry in section.values() for predicate in entry.predicates}
         return used | {relation.kinship for relation in self.relations.values() if relation.kinship}
@@ -297,7 +297,7 @@ def _statements(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: str) -> tuple[str, ...]:
-    """Check sentences around a list or a statement: their placeholders and their slot."""
+    """Check the placeholders and the slot of templates that surround a list or a statement."""
     templates = _texts(value, where)
     for template in templates:
         required = set(placeholders) - _OPTIONAL_PLACEHOLDERS
@@ -306,7 +306,7 @@ def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: st
             if name in placeholder_names(template) and f"{{{name}}}" not in template:
                 raise InputError(f"{where}: {template!r} must write {{{name}}} plainly, without an article before it")
         if template.count(SLOT) != int(has_slot):
-            how = "exactly once" if has_slot else "nowhere: the statement brings it"
+            how = "exactly once" if has_slot else "nowhere, because the statement contains it"
             raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")
     return templates
 
@@ -315,7 +315,7 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not value:
         raise InputError(f"{where} has no templates; write at least one under 'templates'")
     if not isinstance(value, list) or not all(isinstance(text, str) and text.strip() for text in value):
-        raise InputError(f"{where}: 'templates' is a list of sentences")
+        raise InputError(f"{where}: 'templates' must be a list of sentences")
     return tuple(dict.fromkeys(value))
 
 

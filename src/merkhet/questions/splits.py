@@ -102,7 +102,7 @@ def _refuse_straddling(connection: Any, query: str, rule: str) -> None:
     ).fetchall()
     if not rows:
         return
-    raise InputError(f"{_question(rows[0])} and {_question(rows[-1])} are in different splits, and {rule}")
+    raise InputError(f"{_question(rows[0])} and {_question(rows[-1])} are in different splits, but {rule}")
 
 
 def _question(row: tuple[Any, ...]) -> str:

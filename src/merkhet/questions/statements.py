@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from merkhet.core.schemas import FACTS, QUESTIONS, validate
 
 _BATCH_ROWS = 8192
-"""The right answers of this many statements fit into memory as Python objects."""
+"""Statements per batch: their right answers fit into memory as Python objects."""
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
 
 
 def label_symbols(symbols: pa.Table) -> pa.Table:
-    """Add a column of labels: names, with the symbol where several symbols have one name."""
+    """Add a column of labels: the name, followed by the symbol if several symbols have the same name."""
     names, symbol_ids = symbols["name"].to_pylist(), symbols["symbol"].to_pylist()
     counts = Counter(names)
     labels = [
@@ -30,7 +30,7 @@ def label_symbols(symbols: pa.Table) -> pa.Table:
 def statement_question_ids(statements: pa.Table) -> pa.Array:
     """Return the id of each statement's question.
 
-    A statement may occur in several sets that differ in what counts as right: such variants have ids that differ after
+    A statement may occur in several sets with different right answers: such variants have ids that differ after
     ``~`` (:func:`merkhet.analysis.comparison.statement_id`).
     """
     columns = ("statement_id", "task", "answers", "relation", "cardinality", "fact_id")

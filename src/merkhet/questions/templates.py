@@ -1,7 +1,7 @@
 """Templates: sentences with placeholders.
 
-Placeholders are ``{subject}``, ``{object}``, ``{start}`` and ``{end}``; ``{a object}`` puts a or an before the name,
-``{the object}`` adds the where a proper name needs it. A statement names both the subject and the object.
+Placeholders are ``{subject}``, ``{object}``, ``{start}`` and ``{end}``; ``{a object}`` puts "a" or "an" before the
+name, ``{the object}`` adds "the" where a proper name needs it. A statement names both the subject and the object.
 """
 
 from __future__ import annotations

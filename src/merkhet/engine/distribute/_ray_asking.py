@@ -30,7 +30,7 @@ from merkhet.engine.plan import StepContext
 logger = logging.getLogger("merkhet.engine")
 
 MAX_ATTEMPTS = 3
-"""Attempts per block whose worker dies, and workers that may die in a row before the model is loaded."""
+"""Maximum attempts per block, and maximum consecutive workers that die before they have loaded the model."""
 WAIT_SECONDS = 15.0
 
 
@@ -53,7 +53,7 @@ def ask_on_ray(
     """
     ray = connect(engine.address)
     resources = plan_workers(ray, engine)
-    # Relative paths mean nothing to a process elsewhere.
+    # A worker has another working folder, so that relative paths would be wrong there.
     job = replace(job, folder=job.folder.resolve(), home=job.home.resolve())
     actor = ray.remote(worker_class()).options(num_cpus=resources.cores, num_gpus=resources.gpus, max_restarts=0)
     dispatcher = _Dispatcher(
@@ -88,7 +88,7 @@ class _Worker:
     """Actor handle in Ray."""
     stage: str
     """Call whose reply is awaited."""
-    node: str = "a machine that is not known yet"
+    node: str = "an unknown machine"
     block: int | None = None
     """Index of the block that it asks."""
     statistics: dict[str, Any] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class _Dispatcher:
         self.reported_nodes: set[str] = set()
 
     def ask(self, worker_count: int) -> AskStatistics:
-        """Ask all blocks by up to ``worker_count`` workers, as the cluster has room for them."""
+        """Ask all blocks by up to ``worker_count`` workers, as far as the cluster has resources for them."""
         hired, reported = time.perf_counter(), False
         for _ in range(worker_count):
             self._start_worker()
@@ -130,17 +130,18 @@ class _Dispatcher:
                 self._handle_reply(reference)
             if not ready and not any(node["Alive"] for node in self.ray.nodes()):
                 raise MerkhetError(
-                    "no machine of the Ray cluster is alive; start the same command again. Answers so far are kept"
+                    "all machines of the Ray cluster are down; restart it, then start the same command again. "
+                    "Answers so far are kept"
                 )
             if not ready and not reported and all(worker.stage == "greet" for worker in self.pending.values()):
                 reported = True
-                self.context.progress.say(f"  {self.name}: waiting for room in the cluster")
+                self.context.progress.say(f"  {self.name}: waiting for free resources in the cluster")
             while self.queue and len(self.pending) < min(worker_count, len(self.queue) + self._count_asking()):
                 self._start_worker()
         merged = merge_statistics(
             [AskStatistics(**statistics) for statistics in self.statistics if statistics], workers=len(self.statistics)
         )
-        # The rate in the record is by the clock, not by the summed time of all workers.
+        # The recorded rate is per second of wall-clock time, not of the workers' summed time.
         started = self.started or hired
         merged.loading_seconds, merged.asking_seconds = started - hired, time.perf_counter() - started
         return merged
@@ -246,7 +247,7 @@ class _Dispatcher:
         """Return the block of a dead worker to the queue.
 
         Raises:
-            MerkhetError: Too many workers have died of it.
+            MerkhetError: Too many workers have died while asking the same block, or before the first block.
         """
         retry = "" if worker.block is None else f"; block {worker.block} is asked again"
         logger.warning("%s: the worker on %s was lost%s", self.name, worker.node, retry)
@@ -266,7 +267,7 @@ class _Dispatcher:
             )
         questions = self.selection.blocks[block]
         return (
-            f"{MAX_ATTEMPTS} workers died of block {block} of {self.name} ({len(questions)} questions, "
+            f"{MAX_ATTEMPTS} workers died while asking block {block} of {self.name} ({len(questions)} questions, "
             f"{questions[0].question_id} to {questions[-1].question_id}), the last on {node}; it may need more memory "
             "than they have. Answers to other blocks are kept; the same command resumes there"
         )

@@ -77,7 +77,7 @@ def load(state: dict[str, Any], cores: int, job: AskJob) -> dict[str, Any]:
 
 
 def ask(state: dict[str, Any], _cores: int, block: Sequence[Question]) -> dict[str, Any]:
-    """Return the answers to a block with the statistics so far, or the message of an error that a user can fix."""
+    """Return the answers to a block with the statistics so far, or the message of an error."""
     asker: Asker = state["asker"]
     try:
         return {"answers": asker.ask(block), "statistics": asdict(asker.statistics)}

@@ -48,7 +48,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, progress: Progres
     """Merge shards into a finished run, as one process would have made it, without loading a model.
 
     Raises:
-        InputError: A folder is no shard; shards overlap, are missing, unfinished or damaged; or they have different
+        InputError: A folder is not a shard; shards overlap, are missing, unfinished or damaged; or they have different
             studies, questions, models or versions of merkhet.
     """
     target = Path(out)
@@ -226,11 +226,15 @@ def _supply_answers(step: AnyStep, work: Path, target: Path, home: Path, parts: 
     rows: dict[str, list[int]] = {question.question_id: [] for question in selection.questions}
     for row, question in enumerate(answers["question_id"].to_pylist()):
         if question not in rows:
-            raise MerkhetError(f"the shards have answers of {step.params.name} to a question that is not in the study")
+            raise MerkhetError(
+                f"the shards have answers of {step.params.name} to a question that is not in the study; run them again"
+            )
         rows[question].append(row)
     missing = sum(not answer_rows for answer_rows in rows.values())
     if missing:
-        raise MerkhetError(f"the shards have no answers of {step.params.name} to {missing} questions")
+        raise MerkhetError(
+            f"the shards have no answers of {step.params.name} to {missing} questions; start their commands again"
+        )
     for block, file in zip(selection.blocks, selection.parts(work), strict=True):
         order = [row for question in block for row in rows[question.question_id]]
         write_table(ANSWERS, answers.take(order), file)

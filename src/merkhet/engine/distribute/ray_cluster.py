@@ -145,7 +145,7 @@ def _reason(error: BaseException) -> str:
 
 
 def plan_workers(ray: Any, engine: AskEngine) -> WorkerResources:
-    """Plan the workers of a cluster: one for each GPU, else one for each group of cores, unless the engine says so.
+    """Plan the workers of a cluster: one for each GPU, else one per group of cores, unless the engine sets them.
 
     Raises:
         InputError: No machine of the cluster has as many cores as a worker needs.
@@ -212,7 +212,7 @@ def check_worker_version(greeting: Mapping[str, Any]) -> None:
     """Check that a worker has the same version of merkhet.
 
     Raises:
-        InputError: It has another version, or none.
+        InputError: The worker has another version, or none.
     """
     version = greeting["merkhet"]
     if version == __version__:
@@ -239,8 +239,8 @@ def check_worker_model(report: Mapping[str, Any]) -> None:
     fingerprint, expected = str(report["fingerprint"]), str(report["expected"])
     if fingerprint != expected:
         raise InputError(
-            f"the worker on {report['node']} has another {report['name']}: its fingerprint is {fingerprint[:12]} there "
-            f"and {expected[:12]} here; copy the model there anew"
+            f"the worker on {report['node']} has a different {report['name']}: its fingerprint is {fingerprint[:12]} "
+            f"there and {expected[:12]} here; copy the model there again"
         )
 
 
@@ -260,7 +260,7 @@ def check_cluster(engine: AskEngine, plan: Plan, home: Path, progress: Progress)
     """Check a cluster before any work.
 
     Raises:
-        InputError: It does not answer, or a machine has another merkhet or other models.
+        InputError: The cluster does not answer, or a machine has another version of merkhet or other models.
     """
     ray = connect(engine.address)
     resources = plan_workers(ray, engine)

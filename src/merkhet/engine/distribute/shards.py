@@ -56,7 +56,7 @@ class ShardRuntime:
 
 @dataclass(frozen=True)
 class ShardRun:
-    """The folder of a finished shard, which has answers; scores need all shards."""
+    """The folder of a finished shard: it has answers, but no scores, which need all shards."""
 
     folder: Path
     shard: Shard
@@ -78,7 +78,7 @@ def parse_shard(text: str) -> Shard:
     """Parse a shard such as ``3/8``.
 
     Raises:
-        InputError: The text is no shard.
+        InputError: The text is not a shard.
     """
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
@@ -90,7 +90,7 @@ def parse_shard(text: str) -> Shard:
 
 
 def shard_plan(plan: Plan, shard: Shard, study: Study, home: Path, command: str) -> Plan:
-    """Plan a shard: all steps before the asking ones, and its share of those.
+    """Plan a shard: all steps that precede asking, and the shard's part of the asking steps.
 
     Raises:
         InputError: The plan trains a model, which every shard would do again.
@@ -142,7 +142,7 @@ def check_shard_folder(folder: Path, shard: Shard | None) -> None:
     """Check that a folder does not hold another shard.
 
     Raises:
-        InputError: It does.
+        InputError: The folder holds another shard.
     """
     if not (folder / SHARD_FILE).is_file():
         return

@@ -82,12 +82,12 @@ def context_fields(templates: Iterable[str], asked: str) -> list[str]:
 
 
 def context_sql(templates: Iterable[str], asked: str) -> str:
-    """Return SQL for the fields that all templates name but the asked one; facts with one context share answers."""
+    """Return SQL for the context: the fields that all templates name, without the asked one. It decides the answers."""
     return f"concat_ws(chr(31), {', '.join(FIELD_COLUMNS[field] for field in context_fields(templates, asked))})"
 
 
 def usable_sql(template: str) -> str:
-    """Return an SQL condition for facts that have every time a template names."""
+    """Return an SQL condition for facts that have all times that a template names."""
     columns = [FIELD_COLUMNS[field] for field in placeholder_names(template) if field in ("start", "end")]
     return " and ".join([f"{column} is not null" for column in columns] or ["true"])
 

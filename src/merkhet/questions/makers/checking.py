@@ -134,4 +134,4 @@ def _remarks(builder: QuestionBuilder) -> list[str]:
         group by rel order by rel"""
     )
     names = list(builder.relations)
-    return [f"{names[rel]}: {count:,} facts have no wrong name to put in; they are not checked" for rel, count in rows]
+    return [f"{names[rel]}: {count:,} facts are not checked: no wrong name is available" for rel, count in rows]

@@ -82,7 +82,7 @@ class _Slot:
 
 
 def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
-    """Ask each fact once, among distractors; facts with several right answers offer one of them."""
+    """Ask each fact once, among distractors; of several right answers, offer one."""
     slots = [
         _Slot(
             relation.name,
@@ -225,7 +225,7 @@ class _RightAnswers:
         self._latest: tuple[str, tuple[int, int, float | None]] | None = None
 
     def create(self, template: str, kind: str | None = None) -> tuple[int, int, float | None]:
-        """Create the table for a template; return the facts, those with one answer, and the mean number of answers."""
+        """Create the table for a template; count its facts and those with one answer; average the answers."""
         relation, ask, builder = self.relation, self.ask, self.builder
         of_kind = f" and {_KINDS[ask]} = {sql_literal(kind)}" if kind is not None else ""
         number = builder.relation_numbers[relation.name]

@@ -45,13 +45,13 @@ def make_distinctions(builder: QuestionBuilder) -> list[str]:
         name = hierarchies[h].name
         if count < 2:
             remarks.append(
-                f"the hierarchy {name!r} has one category only ({example}): nothing stands out, "
-                "so no distinction questions are made of it"
+                f"the hierarchy {name!r} has only one category ({example}), so that there is no odd one out: "
+                "no distinction questions"
             )
         elif not trio_counts.get(h):
             remarks.append(f"the hierarchy {name!r} has no category with three members: no distinction questions")
         elif missing := trio_counts[h] - odd_counts.get(h, 0):
-            remarks.append(f"{name}: {missing:,} groups of three have nothing that clearly stands out; left out")
+            remarks.append(f"{name}: {missing:,} groups of three are left out: no odd one out that is certain")
     return remarks
 
 
@@ -93,8 +93,8 @@ def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> N
 def _create_trios(builder: QuestionBuilder, hierarchies: Sequence[int], deep: Sequence[int]) -> None:
     """Group the members of each category and split by three.
 
-    In a hierarchy of several levels (``deep``) only leaves are members, and top categories are too wide to group by:
-    nobody thinks of a peg and an appliance as two devices.
+    In a hierarchy of several levels (``deep``) only leaves are members, and top categories are skipped as too broad: a
+    peg and an appliance are both devices, but have little in common.
     """
     flat = [h for h in hierarchies if h not in deep]
     builder.create_table(
@@ -136,11 +136,11 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
-    """Find an odd one out for each trio: not in its category, not above it, in no category with just two of the three.
+    """Find an odd one out for each trio: outside its category, and in no category that holds exactly two of the three.
 
-    The category and everything above it are among ``trio_categories``.
-    Candidates are tried in rounds; the nearest that fits wins, which shares most categories with all three. A
-    hierarchy without a match in a round after the first is not tried again.
+    An ancestor or a descendant of a member is excluded; ``trio_categories`` holds all ancestors. Candidates are tried
+    in rounds. Of those that fit, the one that shares most categories with all three is taken. A hierarchy without a
+    match in a round after the first is not tried again.
     """
     builder.create_table(
         "pool_of_members",

@@ -22,8 +22,9 @@ MAX_POOL_FACTS = 200_000
 
 
 def create_truths(builder: QuestionBuilder) -> None:
-    """Create the tables of all true pairs by name (stated, inferred, or reached through a transitive relation), of the
-    right answers, and of kin.
+    """Create the tables of true pairs, of right answers, and of kin.
+
+    True pairs of names are stated, inferred, or reached through a transitive relation.
     """
     builder.create_table("pairs", "select distinct rel, s, o from worded")
     for relation in builder.used_relations:
@@ -51,7 +52,7 @@ def create_truths(builder: QuestionBuilder) -> None:
 
 
 def _truth_queries(builder: QuestionBuilder) -> Iterator[str]:
-    """Yield queries for the right names of each field after what else a sentence says."""
+    """Yield queries for the right names of each field, given the rest of the sentence."""
     for ask, said, name in (("object", "s", "o"), ("subject", "o", "s")):
         timed = ", ".join(str(rel) for rel, _ in _timed_contexts(builder, ask)) or "-1"
         yield f"select rel, '{ask}' as ask, {said} as said, {name} as name from pairs where rel not in ({timed})"
@@ -63,7 +64,7 @@ def _truth_queries(builder: QuestionBuilder) -> Iterator[str]:
 
 
 def _timed_contexts(builder: QuestionBuilder, ask: str) -> list[tuple[int, str]]:
-    """Return the relations whose context is more than one name when choices are offered, with SQL for it."""
+    """Return relations whose context has several fields, with SQL for it; none if no choices are offered."""
     if builder.options.choices is None:
         return []
     return [
@@ -74,7 +75,7 @@ def _timed_contexts(builder: QuestionBuilder, ask: str) -> list[tuple[int, str]]
 
 
 def said_sql(builder: QuestionBuilder, ask: str) -> str:
-    """Return SQL for what a sentence says besides the asked name: the other name, and times that it names."""
+    """Return SQL for the rest of a sentence without the asked name: the other name, and the times that it names."""
     other = {"object": "s", "subject": "o"}.get(ask, "null")
     return case_sql(((f"rel = {rel}", context) for rel, context in _timed_contexts(builder, ask)), other)
 
@@ -126,12 +127,12 @@ def draw_distractors(
     """Draw distractors, numbered, into a new table.
 
     A distractor fills the same field of another fact of the relation. In this sentence it is neither stated nor
-    inferred, is not related to a right answer by kinship, and does not occur already. Small pools are tried
+    inferred, is not related to a right answer by kinship, and does not occur in it. Small pools are tried
     completely, large ones by sample.
 
     Args:
         builder: The questions so far, with the tables of truths and of the pool.
-        asked: Table with the columns id, rel, ask, said (what else the sentence says) and domain.
+        asked: Table with the columns id, rel, ask, said (the rest of the sentence) and domain.
         into: Name of the new table.
         count: Maximum number of distractors per row.
         purpose: Part of the seed.

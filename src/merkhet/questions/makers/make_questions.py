@@ -49,7 +49,7 @@ def make_benchmark(
         draw: Samples the questions.
 
     Returns:
-        The questions; ``about`` says what was made, what was left out, and why.
+        The questions; ``about`` has the counts, and remarks on what was left out and why.
     """
     tasks = tuple(tasks) or TASKS
     builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or "reasoning" in tasks)
@@ -71,8 +71,8 @@ def make_benchmark(
     remarks += _remark_unworded(builder)
     if builder.asked_count < builder.fact_count:
         remarks.append(
-            f"questions are made of some {builder.asked_count:,} of {builder.fact_count:,} facts, drawn by their ids; "
-            "all of them say what is right"
+            f"questions are made of about {builder.asked_count:,} of {builder.fact_count:,} facts, sampled by id; "
+            "all facts decide which answers are right"
         )
     questions, entities = _collect_questions(builder)
     counts: Sequence[Mapping[str, Any]] = ()
@@ -149,7 +149,7 @@ def _candidates(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
 def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     """Return the stated facts, and the conclusions and rules that questions use, with all their premises.
 
-    Of a very large knowledge base, only the facts that questions use.
+    For a very large knowledge base, return only the facts that questions use.
     """
     tables = builder.tables
     tables.load("asked_about", questions.select(["facts"]))

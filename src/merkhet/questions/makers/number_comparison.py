@@ -50,7 +50,7 @@ def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison) -> li
         return []
     _insert(builder, comparison)
     if count < 4:
-        return [f"the comparison {comparison.name!r} has {count} subjects with a number, and a question needs four"]
+        return [f"the comparison {comparison.name!r} has {count} subjects with a number; a question needs four"]
     return []
 
 

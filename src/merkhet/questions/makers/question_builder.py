@@ -1,4 +1,4 @@
-"""Facts in words as tables of an engine, with the operations that all question makers share."""
+"""Worded facts as tables of an engine, with the operations that all question makers share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ QUESTION_COLUMNS = (
     *("task", "prompt", "answers", "target", "choices", "candidate_set", "facts", "qset", "domain", "rule", "template"),
     *("split", "entities"),
 )
-"""Columns of the questions made: texts, some of them lists."""
+"""Columns of the table of questions: texts, or lists of texts."""
 MANY_FACTS = 2_000_000
 """Above this number of facts, questions are made of a sample."""
 DEFAULT_ASKED_FACTS = 100_000
@@ -41,23 +41,23 @@ class MakerOptions:
     checks: int = 10_000
     """Number of statements to check, half of them false."""
     rounds: int = 1
-    """How often the members of a category, or the subjects of a number, are regrouped."""
+    """Number of random groupings of the members of a category, or of the subjects of a comparison."""
     shares: Mapping[str, float] | None = None
     """Share of facts of each split."""
     asked: int | None = None
     """Number of facts to make questions of, sampled by id; None takes all, or 100,000 of more than two million. Their
-    answers are the candidates; all other facts still decide what is right, unique and wrong."""
+    answers are the candidates; all other facts still decide which answers are right and unique."""
     choices: int | None = None
     """Number of candidates that a completion question offers; None offers all answers of the relation, and drops
     questions with several right answers."""
     limit: int | None = None
     """Maximum number of checks, distinctions and completions with choices, spread over relations and hierarchies."""
     distinct_names: bool = False
-    """Skip facts one of whose names contains the other: "A rocking chair is a kind of chair" answers itself."""
+    """Skip facts in which one name contains the other: "A rocking chair is a kind of chair" answers itself."""
 
 
 class QuestionBuilder:
-    """Facts in words, and the questions made of them.
+    """Worded facts, and the questions made of them.
 
     The table ``worded`` has one row per fact and relation, with the names of its fields and their forms. Every draw is
     the md5 of the seed and of content, so that nothing depends on the order of rows and the same knowledge gives the
@@ -65,12 +65,9 @@ class QuestionBuilder:
     """
 
     def __init__(self, tables: Tables, schema: Schema, options: MakerOptions, *, inflected: bool = True) -> None:
-        """Create the tables of facts in words.
+        """Create the tables of worded facts.
 
         Args:
-            tables: The knowledge base's tables in an engine.
-            schema: Relations, hierarchies, comparisons and frames.
-            options: Sizes, seed, language and splits.
             inflected: Whether ``worded`` has the forms of all names, not only those of sampled facts.
         """
         self.tables = tables
@@ -239,7 +236,7 @@ class QuestionBuilder:
     def add_forms(self, table: str, into: str, by: str | None = None) -> None:
         """Copy a table with names ``s`` and ``o`` and add the forms that templates use.
 
-        One join at a time: several at once would need memory for all of them.
+        Joins run one after the other to limit memory.
         """
         forms_by_field = {
             name: [form for placeholder, form in self._forms if placeholder == field]
