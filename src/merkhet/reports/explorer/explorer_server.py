@@ -63,7 +63,7 @@ _HEADERS = {
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Serve one run on the loopback address, each request in its own thread."""
+    """Server of one run on the loopback address, with a thread for each request."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _read_content(self) -> Any:
         """Read the JSON content of a request from the explorer's page; refuse any other request."""
-        self.close_connection = True  # Until the whole body has been read.
+        self.close_connection = True  # Reset when the whole body has been read.
         if self.headers.get_all("Origin", []) not in [[origin] for origin in self.server.origins]:
             raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's page may send this request (Origin).")
         if not hmac.compare_digest(self.headers.get("X-Merkhet-Token", "").encode(), self.server.token.encode()):
