@@ -257,8 +257,10 @@ def difference_cells(comparison: Comparison) -> TableRow:
 
 
 def describe_side(difference: Comparison | PairedDifference) -> str:
-    """Word the direction of a difference: above, below, or not told apart from."""
-    return "not told apart from" if difference.p >= 0.05 else "above" if difference.difference > 0 else "below"
+    """Word the direction of a difference: above, below, or not significantly different from."""
+    if difference.p >= 0.05:
+        return "not significantly different from"
+    return "above" if difference.difference > 0 else "below"
 
 
 def format_paired_difference(difference: Comparison | PairedDifference) -> str:

@@ -57,12 +57,12 @@ class SplitOptions(SuiteOptions):
     split: str | None = Field(None, description="split whose questions are asked (test)")
     leaks: bool = Field(
         False,
-        description="true: learn from given data although facts or prompts straddle its splits (they are refused)",
+        description="true: accept training data whose splits share facts or prompts; by default such data are refused",
     )
 
     @property
     def allows_leaks(self) -> bool:
-        """Whether facts or prompts may straddle the splits of given data."""
+        """Whether several splits of given data may share facts or prompts."""
         return self.leaks
 
 

@@ -197,7 +197,7 @@ def _check_model_kind(model: ResolvedModel) -> None:
         return
     kind = "an encoder without a masked head" if model.kind == "encoder" else f"a {model.kind} model"
     if model.kind == "baseline":
-        kind = "a baseline" + (" (which is asked anyway)" if model.name == FREQUENCY else "")
+        kind = "a baseline" + (" (which every run asks)" if model.name == FREQUENCY else "")
     raise InputError(
         f"only masked models can memorize, and {model.name} is {kind}; leave it out, or name a masked model or "
         "random:2x128"
@@ -272,7 +272,7 @@ class Memory:
         )
 
     def _baseline_steps(self) -> list[AnyStep]:
-        """Make the steps of the baseline, which is asked for each stored set all that models are asked then."""
+        """Make the steps of the baseline; for each stored set it is asked the same statements as the models."""
         by_set: dict[str, list[Condition]] = {}
         for condition in self.design.conditions:
             by_set.setdefault(condition.stored, []).append(condition)

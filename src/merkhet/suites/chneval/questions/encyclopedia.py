@@ -130,7 +130,7 @@ def _matches(
 
 
 class _WordFinder:
-    """Find which of many words occur in a text, by their first two characters."""
+    """Index of many words by their first two characters, to find those in a text."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = set(words)
