@@ -215,7 +215,7 @@ def test_subsets_are_nested_and_do_not_depend_on_the_order_of_rows():
     assert sample_facts(facts, None, 3) is facts
     more = sample_facts(facts, 5000, 3)
     assert more.table.equals(facts.table)
-    assert more.remarks[-1].startswith("5,000 facts were asked for, and there are ")
+    assert more.remarks[-1].startswith("5,000 facts were requested, but there are only ")
 
 
 @pytest.mark.slow

@@ -267,7 +267,8 @@ def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> 
         return [f"{text}; below {percent(_TARGET_ACCURACY)} at every size that was tried."]
     tried = join_names([f"{facts:,}" for facts in sorted(values)])
     return [
-        f"{text}; of {tried} facts, {max(sufficient):,} is the largest number with at least {percent(_TARGET_ACCURACY)}."
+        f"{text}; of {tried} facts, {max(sufficient):,} is the largest number with at least "
+        f"{percent(_TARGET_ACCURACY)}."
     ]
 
 
