@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.server.files:
             return self.server.files[path]
         if path not in self.server.views_by_path:
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "There is nothing here.")
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "The explorer has no such address.")
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's page may send this request.")
         return _json(self.server.views_by_path[path](params))
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         path, _ = self._target()
         content = self._read_content()
         if path != "/api/play":
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "There is nothing here.")
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "The explorer has no such address.")
         try:
             request = read_play_request(content, list(self.server.player.playables))
         except RequestError as error:  # The user is still typing, so this is a normal response.

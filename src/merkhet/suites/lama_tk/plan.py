@@ -1,4 +1,4 @@
-"""Plan of a memorizing study: facts first, then sets of statements, then the ordinary plan of these."""
+"""Plan of a memorizing study: facts, sets of statements, then the ordinary steps of a study."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ METHODS = (
 
 
 def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Plan to gather facts and make sets of statements; then memorize, recall, score and report as any study.
+    """Plan a memorizing study: gather facts, make sets of statements, memorize, recall, score and report.
 
     Raises:
         InputError: A model cannot memorize, or options and settings do not fit a memorizing study.

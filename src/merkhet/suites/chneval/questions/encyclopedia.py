@@ -172,7 +172,7 @@ def _disjoint(first: tuple[int, int], second: tuple[int, int]) -> bool:
 
 
 def _first_usage(windows: Iterable[str], triple: Triple, characters: int | None, where: str) -> Usage | None:
-    """Return the first window with an item that occurs once; the object goes before the relation and the subject."""
+    """Return the first window with an item that occurs once, in the order object, relation, subject."""
     for window in windows:
         for item in (triple.object, triple.relation, triple.subject):
             if has_askable_length(item, characters):
