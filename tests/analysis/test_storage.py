@@ -71,7 +71,7 @@ def test_the_cost_of_conflict_is_paired_on_statements_with_one_answer(given, fou
 
 
 def test_capacity_is_the_most_facts_at_which_enough_are_kept(found):
-    texts = [text for text in found.sentences if "on what was stored" in text]
+    texts = [text for text in found.sentences if "on stored statements" in text]
     assert len(texts) == 4
     assert "; of 40 and 120 facts, 40 is the largest number with at least 95.0%." in texts[0]
     assert all(text.endswith("at least 95.0% at every size that was tried.") for text in texts[1:])

@@ -11,14 +11,8 @@ METRICS = Registry(
         "accuracy": (f"{_METRICS}:ACCURACY", "the top candidate is a right answer"),
         "strict-accuracy": (f"{_METRICS}:STRICT_ACCURACY", "a right answer is the only top candidate; a tie is wrong"),
         "r@k": (f"{_METRICS}:make_recall", "a right answer is among the first k candidates, e.g. r@5"),
-        "p@k": (
-            f"{_METRICS}:make_precision",
-            "the same as r@k; the name in LAMA and ChnEval",
-        ),
-        "acc@k": (
-            f"{_METRICS}:make_accuracy",
-            "the same as r@k; the name in LAMA-TK",
-        ),
+        "p@k": (f"{_METRICS}:make_precision", "the same as r@k; the name in LAMA and ChnEval"),
+        "acc@k": (f"{_METRICS}:make_accuracy", "the same as r@k; the name in LAMA-TK"),
         "hit@k": (f"{_METRICS}:make_hit", "the masked answer is among the first k candidates"),
         "mrr": (f"{_METRICS}:MRR", "mean reciprocal rank of the best right answer"),
         "mrr_a": (f"{_METRICS}:MRR_ALL", "one over the mean rank of all right answers"),

@@ -100,7 +100,7 @@ class _Group:
 def _score_group(
     group: _Group, metric: Metric, clusters: Clusters, seed: int, classes: IntArray | None, *, wrong: bool
 ) -> Row:
-    """Score a metric over a group of questions, averaged over classes if given.
+    """Score a metric over a group of questions, averaged over classes if there are any.
 
     Questions for which the metric is not finite are left out of n.
     """

@@ -159,7 +159,9 @@ def test_a_table_that_is_missing_or_broken_is_named(tmp_path, name):
     folder = write_run(tmp_path / "run", [question()], [answer()])
     file = folder / f"{name}.parquet"
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(InputError, match=rf"{name}\.parquet is not a whole Parquet file .*Make it again"):
+    with pytest.raises(
+        InputError, match=rf"{name}\.parquet is not a complete Parquet file .*Create or download it again"
+    ):
         load_tables(folder)
     file.unlink()
     with pytest.raises(InputError, match=rf"there is no file .*{name}\.parquet"):

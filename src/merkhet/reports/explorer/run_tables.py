@@ -299,7 +299,7 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         reason = first_line(error).rstrip(".")
-        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+        raise InputError(f"{path} is not a complete Parquet file ({reason}). Create or download it again.") from error
 
 
 def _quoted(path: Path) -> str:

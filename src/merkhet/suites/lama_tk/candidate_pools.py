@@ -41,7 +41,7 @@ class Pools:
     mentions: Mapping[str, Sequence[str]]
     """The names of each sampled set, once for each fact that mentions them."""
     related: Mapping[tuple[str, str, str], Sequence[str]]
-    """Names by relation, role and the name in the other role: who held an office, what somebody held."""
+    """Names by relation, role and the name in the other role: the holders of an office, the offices of a person."""
     fact_names: Mapping[str, tuple[str, str]]
     """Names of the subject and the object of each fact."""
 

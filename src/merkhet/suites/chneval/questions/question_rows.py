@@ -79,7 +79,7 @@ class DraftQuestions:
     filters: list[Mapping[str, Any]] = field(default_factory=list)
     """Rows of the data card (filter, task, before, after), in the order of the filters."""
     remarks: list[str] = field(default_factory=list)
-    """Sentences about anomalies and about what was left out, with file and line."""
+    """Remarks on anomalies and on skipped lines, with file and line."""
 
 
 def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:

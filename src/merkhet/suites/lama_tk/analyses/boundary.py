@@ -222,7 +222,7 @@ def _describe_base(
             "starts and ends in other words"
         )
         stored = run.cell(memorized.model, STATEMENT, "acc@1")
-        text += "" if stored is None else f", {format_score(stored)} on what was stored"
+        text += "" if stored is None else f", {format_score(stored)} on stored statements"
         key = ("both", "acc@1", memorized.model)
         change = next((paired for paired in differences if (paired.task, paired.metric, paired.model) == key), None)
         if change is not None:

@@ -256,7 +256,7 @@ def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> 
     condition = f"{_condition_kind(memorized)} conflict" if not memorized.static else "without times"
     text = (
         f"{quote_name(memorized.base)}, {largest:,} facts {condition}: {LABELS[metric]} {format_score(cells[largest])} "
-        "on what was stored"
+        "on stored statements"
     )
     if len(values) == 1 or metric != "acc@1":
         return [f"{text}."]

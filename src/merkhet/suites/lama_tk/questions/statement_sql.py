@@ -205,7 +205,7 @@ def open_composer(facts: TemporalFacts, wordings: Wordings, entities: str) -> It
 
 
 def read_remarks(statements: pa.Table) -> tuple[str, ...]:
-    """Read the remarks on statements in memory: what was skipped, and why."""
+    """Read the remarks on statements in memory: skipped facts and reasons."""
     encoded = (statements.schema.metadata or {}).get(_REMARKS)
     return tuple(json.loads(encoded)) if encoded else ()
 
