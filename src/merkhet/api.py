@@ -60,7 +60,7 @@ def run(
         engines: Where to build and ask: ``spark``, ``ray``, or the address of a cluster.
         workers: Number of workers on Ray.
         cores: Cores of each worker.
-        memory: Memory limit of building, such as ``4GB``; the rest goes to disk.
+        memory: Memory limit of building, such as ``4GB``; data beyond it is kept on disk.
 
     Raises:
         InputError: An argument or the study is invalid.
@@ -177,7 +177,7 @@ def build(
         seed: Random seed.
         settings: ``key=value`` changes to the study.
         engine: ``duckdb``, ``spark``, or the address of a cluster.
-        memory: Memory limit, such as ``4GB``; the rest goes to disk.
+        memory: Memory limit, such as ``4GB``; data beyond it is kept on disk.
     """
     from merkhet.engine.build_step import make_questions
     from merkhet.questions.data_card import write_card

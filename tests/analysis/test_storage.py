@@ -35,7 +35,7 @@ def named(found, start):
 
 
 def test_every_condition_has_its_scores(given, found):
-    table = named(found, "What was stored, asked again")
+    table = named(found, "Recall of stored statements")
     assert [column.name for column in table.columns[4:]] == ["Acc@1", "Acc@5", "Hit@5", "Hit@10"]
     assert [row[:4] for row in table.rows] == [
         (one.base, one.facts, "with" if one.conflict else "without", one.tables_by_task["statement"][0].num_rows)
@@ -71,9 +71,9 @@ def test_the_cost_of_conflict_is_paired_on_statements_with_one_answer(given, fou
 
 
 def test_capacity_is_the_most_facts_at_which_enough_are_kept(found):
-    texts = [text for text in found.sentences if "on what was stored" in text]
+    texts = [text for text in found.sentences if "on stored statements" in text]
     assert len(texts) == 4
-    assert "; 40 is the most of 40 and 120 facts at which it is at least 95.0%." in texts[0]
+    assert "; of 40 and 120 facts, 40 is the largest number with at least 95.0%." in texts[0]
     assert all(text.endswith("at least 95.0% at every size that was tried.") for text in texts[1:])
 
 
@@ -102,7 +102,7 @@ def test_answers_and_masks_are_told_apart(found):
     assert {row[2] for row in by_conflict.rows} == {"with"} and all(row[3] > 0 for row in by_conflict.rows)
     by_mask = named(found, "Acc@1 by what is masked")
     assert [column.name for column in by_mask.columns[3:]] == ["subject", "object", "start", "end"] and by_mask.aside
-    training = named(found, "What storing took")
+    training = named(found, "Training effort")
     assert training.rows[0][3:5] == (7, 12.5) and training.rows[0][5].value > 0
 
 

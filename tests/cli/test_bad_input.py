@@ -129,7 +129,7 @@ def test_a_broken_parquet_file(refuse, built: Path) -> None:
     file = built / "questions.parquet"
     file.write_bytes(file.read_bytes()[:-100])
     line = refuse("run", "quickstart", "--data", "built", "--model", "random", "--out", "run")
-    assert "questions.parquet is not a whole Parquet file" in line
+    assert "questions.parquet is not a complete Parquet file" in line
 
 
 def test_a_broken_row_of_facts(refuse, tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_file_that_is_no_parquet(tmp_path):
 
     def check(content):
         path.write_bytes(content)
-        assert "is not a whole Parquet file" in refusal(QUESTIONS, path)
+        assert "is not a complete Parquet file" in refusal(QUESTIONS, path)
 
     check_all(check, [b"", b"not parquet at all", b"PAR1" + bytes(range(256)) * 4 + b"PAR1"])
 
@@ -48,7 +48,7 @@ def test_a_cut_off_parquet_file(tmp_path):
 
     def check(share):
         path.write_bytes(content[: int(len(content) * share)])
-        assert "is not a whole Parquet file" in refusal(QUESTIONS, path)
+        assert "is not a complete Parquet file" in refusal(QUESTIONS, path)
 
     check_all(check, [0.1, 0.5, 0.9, 0.99])
 

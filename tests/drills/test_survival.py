@@ -127,7 +127,7 @@ def test_wrong_bytes_in_a_table_are_noticed(copied: Path) -> None:
     shutil.rmtree(copied / ".merkhet")
     column = pq.ParquetFile(copied / "answers.parquet").metadata.row_group(0).column(0)
     flip(copied / "answers.parquet", (column.dictionary_page_offset + 60) / (copied / "answers.parquet").stat().st_size)
-    with pytest.raises(InputError, match=r"answers\.parquet is not a whole Parquet file"):
+    with pytest.raises(InputError, match=r"answers\.parquet is not a complete Parquet file"):
         merkhet.open_run(copied).answers  # noqa: B018
 
 

@@ -312,7 +312,7 @@ def test_a_table_whose_columns_have_no_names_is_refused(tmp_path):
     assert content.count(b"predicate") > 1
     (tmp_path / "facts.parquet").write_bytes(parquet(subject=["a"], predicate=["b"], object=["c"]))
     (tmp_path / "predicates.parquet").write_bytes(content.replace(b"predicate", b"predic\xba\xffe"))
-    assert "is not a whole Parquet file" in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
+    assert "is not a complete Parquet file" in refusal(lambda: list(read_source(str(tmp_path), ReadContext())))
 
 
 def test_a_model_whose_name_no_file_could_have_is_refused(tmp_path):

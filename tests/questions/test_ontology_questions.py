@@ -358,7 +358,7 @@ def test_a_question_set_is_whole_and_reads_back(tmp_path) -> None:
     found = read_questions(tmp_path)
     assert found.questions.equals(made.questions)
     assert made.about["remarks"][0] == "Odd."
-    assert any("One statement of TP asks what another row asks" in one for one in made.about["remarks"])
+    assert any("One statement of TP repeats the question of another row" in one for one in made.about["remarks"])
     assert made.about["counts"]["TP"] == {"test": 4}
     facts = {row["fact_id"]: row for row in made.facts.to_pylist()}
     bank = facts[given.statements[0].fact_id]

@@ -109,8 +109,8 @@ LEFT_OUT = [
     (("x", "P39", "o", None, None), "without times", "1 fact has neither a start nor an end: left out."),
     (("x", "P39", "o", None, "2001"), "without start", "1 fact has no start: left out."),
     (("x", "P39", "o", "2001", None), "without end", "1 fact has no end: left out."),
-    (("x", "P39", "o", "0000", "2001"), "year 0", "1 fact has a time in the year 0, which there was not: left out."),
-    (("x", "P166", "o", "2001", "2002"), "two times", "1 fact has two times, where their relation has one: left out."),
+    (("x", "P39", "o", "0000", "2001"), "year 0", "1 fact has a time in the year 0, which does not exist: left out."),
+    (("x", "P166", "o", "2001", "2002"), "two times", "1 fact has two times, but their relation allows one: left out."),
     (("x", "P39", "the [MASK]", "2001", "2002"), "reserved", "1 fact has a name or an id with [MASK], ⟦ or ⟧ in it"),
     (("x⟧", "P39", "o", "2001", "2002"), "reserved", "1 fact has a name or an id with [MASK], ⟦ or ⟧ in it"),
 ]
@@ -159,10 +159,10 @@ def test_what_is_odd_is_kept_and_told():
         **{"merged": 1, "early": 2, "shared names": 1, "unnamed": 1, "unworded": 1}
     }
     assert facts.remarks == (
-        "One fact is the same as another one when seen by the year: taken once.",
+        "One fact is equal to another one at the granularity year: kept once.",
         "2 facts are from before the year 1000: kept, written as AD 476 or 44 BC.",
-        "One name is shared by several entities: whoever a sentence may mean is a right answer.",
-        "1 entity has no name: called by the id.",
+        "One name is shared by several entities: each entity that a sentence may mean is a right answer.",
+        "1 entity has no name: named by the id.",
         "One relation is worded by the label of the predicate alone: guides.",
     )
     assert facts.labels == {"guides": "guides"}
@@ -215,7 +215,7 @@ def test_subsets_are_nested_and_do_not_depend_on_the_order_of_rows():
     assert sample_facts(facts, None, 3) is facts
     more = sample_facts(facts, 5000, 3)
     assert more.table.equals(facts.table)
-    assert more.remarks[-1].startswith("5,000 facts were asked for, and there are ")
+    assert more.remarks[-1].startswith("5,000 facts were requested, but there are only ")
 
 
 @pytest.mark.slow

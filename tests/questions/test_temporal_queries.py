@@ -192,7 +192,7 @@ def test_controlled_facts_have_their_controls():
         assert more.table.to_pylist() == every
         assert (
             more.remarks[-1]
-            == f"1,000 facts with controls were asked for, and there are {len(every)}: all of them are taken."
+            == f"1,000 facts with controls were requested, but there are only {len(every)}: all are used."
         )
         assert more.symbols.equals(facts.symbols)
 

@@ -113,7 +113,7 @@ def test_two_of_one_name_make_one_prompt_with_both_answers():
     assert made["subject", "ann#1"]["answers"] == ["ann#1", "ann#2"]
     assert made["start", "@2001"]["answers"] == ["@2001"]
     assert read_remarks(make_masked_statements(facts, WORDINGS)) == (
-        "3 statements say what another one says in the same words: asked once.",
+        "3 statements duplicate another one; duplicates are asked once.",
     )
     apart = make_masked_statements(facts, WORDINGS, entities="symbols")
     assert apart.num_rows == 12 and read_remarks(apart) == ()

@@ -102,7 +102,7 @@ def test_all_scores_are_in_one_figure_a_bar_each():
     assert len(shown) == 6 and sum("SmolLM2-135M: 60.0 [56.0, 64.0], chance 5.0" in label for label in shown) == 1
     dashed = [title for title, element in drawn.titled("rect") if element.get("stroke-dasharray")]
     assert len(dashed) == 2 and {title.split(":")[0] for title in dashed} == {"frequency"}
-    assert "n = 100 questions a score" in charts["scores"].caption and "95% bootstrap" in charts["scores"].caption
+    assert "n = 100 questions per score" in charts["scores"].caption and "95% bootstrap" in charts["scores"].caption
     assert "chance" in charts["scores"].caption
 
 
@@ -131,7 +131,7 @@ def test_a_map_of_domains_by_tasks_is_coloured_against_chance():
         ("law", "checking accuracy"): "#f7f7f7",
         ("art", "checking accuracy"): "#f1b26e",
     }, "half way above chance, a quarter, at chance, half way below"
-    assert "n = 100 questions a cell" in charts["tasks-by-domain-m"].caption
+    assert "n = 100 questions per cell" in charts["tasks-by-domain-m"].caption
 
 
 def test_settings_of_two_premises_are_bars_with_their_names():
@@ -146,7 +146,7 @@ def test_settings_of_two_premises_are_bars_with_their_names():
     texts = drawn.texts()
     assert {f"{x}/{bar}" for x, bar in itertools.product(given, given)} <= set(texts)
     assert {"P1/P2", "MRR"} <= set(texts) and len(drawn.bars()) == 9
-    assert chart.caption == "MRR. n = 5–13 questions a bar."
+    assert chart.caption == "MRR. n = 5–13 questions per bar."
 
 
 PAIR = {"task": "t", "metric": "r@1", "model": "a", "other": "b", "difference": 0.15, "low": 0.08, "high": 0.22}
@@ -169,7 +169,7 @@ def test_a_forest_plot_fills_what_is_told_from_nothing():
     ends = [[float(part.split(",")[0]) for part in interval.split("L")] for interval in intervals]
     for (x, _), (low, high), share in zip(map(place, points), ends, (0.5, 0.5, 25 / 32), strict=True):
         assert (x - low) / (high - low) == pytest.approx(share, abs=0.01), "15 between 8 and 22, or -10 and 22"
-    assert "n = 40–50 questions a pair" in chart.caption and "+20" in drawn.texts()
+    assert "n = 40–50 questions per pair" in chart.caption and "+20" in drawn.texts()
     assert difference_chart([]) is None and difference_chart([{}]) is None
     alone = Drawn(difference_chart(pairs[-1:]))
     assert "t mean_rank: a − b: 12 [3, 20], p = 0.001" in alone.marks(), "drawn where there is nothing else"

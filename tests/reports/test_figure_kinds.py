@@ -119,7 +119,7 @@ def test_an_axis_that_does_not_begin_at_nothing_is_told():
         rows = [{"x": x, "line": "m", "value": 0.97, "low": 0.95, "high": 0.99, "n": 9} for x in (10, 100)]
         figure = {"kind": "lines", "caption": "c", "x": "facts", "rows": rows, "percent": True, "zero": zero}
         chart = report_charts(make_run(analyses=[{"name": "own", "figures": [figure]}]))[-1]
-        assert ("The axis of scores begins at 90%." in chart.caption) == said
+        assert ("The score axis begins at 90%." in chart.caption) == said
 
 
 def many_models() -> list[dict]:

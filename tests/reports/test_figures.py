@@ -160,4 +160,4 @@ def test_a_heat_map_says_which_models_and_groups_it_leaves_out():
     ]
     rows += [score(f"m{model}", "completion", "r@1", 0.5) for model in range(30)]
     text = Page(render_html(make_run(scores=make_table(SCORES, rows)))).text
-    assert "The 40 with most questions of 45. The first 24 models of 30." in text
+    assert "The 40 groups with the most questions, of 45. The first 24 models of 30." in text

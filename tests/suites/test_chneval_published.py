@@ -44,7 +44,7 @@ def test_the_published_files_are_counted_exactly(published) -> None:
 
 @pytest.mark.slow
 def test_positions_are_respected(shared: Path, published) -> None:
-    """Every question put together again is its line, at the position that stands there."""
+    """A question with its answer in the slot is the published line, at the published position."""
     folder = shared / "data" / "chneval"
     asked = published[1]
     seen = Counter()
@@ -162,5 +162,5 @@ def test_the_published_files_have_their_oddities(published) -> None:
     remarks = " ".join(published[0].remarks)
     assert "left out" not in remarks
     assert "380 lines repeat others" in remarks
-    assert "5 blocks have the base as its answer" in remarks
+    assert "5 blocks have the same base and answer" in remarks
     assert "traditional and simplified characters are mixed" in remarks

@@ -258,13 +258,9 @@ def difference_cells(comparison: Comparison) -> TableRow:
 
 def describe_side(difference: Comparison | PairedDifference) -> str:
     """Name the direction of a difference: above, below, or not significantly different from."""
-    return (
-        "not significantly different from"
-        if difference.p >= 0.05
-        else "above"
-        if difference.difference > 0
-        else "below"
-    )
+    if difference.p >= 0.05:
+        return "not significantly different from"
+    return "above" if difference.difference > 0 else "below"
 
 
 def format_paired_difference(difference: Comparison | PairedDifference) -> str:

@@ -12,7 +12,7 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; errors that a user can fix are one line and exit code 1 or 2."""
+    """Run the command line; print an error that a user can fix as one line, and exit with code 1 or 2."""
     os.environ.setdefault(*SPINS)
     from merkhet.cli.app import app
     from merkhet.core.errors import MerkhetError

@@ -52,7 +52,7 @@ BuildEngine = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Memory limit, such as 4GB; the rest goes to disk."),
+    typer.Option(metavar="SIZE", help="Memory limit, such as 4GB; data beyond it is kept on disk."),
 ]
 Workers = Annotated[
     int | None,

@@ -54,10 +54,10 @@ def explore(
     players = [*_run_models(opened, trust_remote_code), *_named_models(model or (), trust_remote_code)]
     card = opened.record.get("card") or {}
     title = str((opened.study.title if _has_study(opened) else None) or card.get("title") or opened.folder.name)
-    # The last model of a name wins: those of the command line come after those of the run.
+    # Of models with the same name the last is used: models of the command line follow those of the run.
     views = Views(load_tables(opened.folder), opened.folder, title, opened.record)
     serve(views, Player(list({playable.name: playable for playable in players}.values())), port, open_page=open_page)
-    # Nothing needs saving, and threads may still wait for a page or load a model.
+    # Exit without joining threads, which may still serve a page or load a model; nothing needs saving.
     os._exit(0)
 
 
@@ -126,7 +126,7 @@ def _run_models(run: Run, trusted: bool) -> list[Playable]:
 
 
 def _unplayable_reason(name: str, kind: str, entry: dict[str, Any], specs: dict[str, ModelSpec]) -> str:
-    """Return why a model cannot be played with; empty if it can."""
+    """Return why a model cannot be used in the playground; empty if it can."""
     learned = entry.get("learned")
     if kind == "baseline":
         return "a baseline counts or guesses; it does not read sentences"
@@ -178,7 +178,7 @@ def _named_models(names: Sequence[str], trusted: bool) -> list[Playable]:
 
 
 def _set_trust(spec: ModelSpec, trusted: bool) -> ModelSpec:
-    """Set whether a model may run the code that comes with it; a run from elsewhere must not decide this."""
+    """Set whether a model may run its own code; the setting in a run is ignored, as others may have made the run."""
     return dataclasses.replace(spec, trust_remote_code=trusted)
 
 

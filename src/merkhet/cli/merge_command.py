@@ -52,7 +52,7 @@ def print_shard(asked: ShardRun, *, as_json: bool) -> None:
 
 
 def _all_shards(asked: ShardRun) -> str:
-    """Guess a pattern for the folders of all shards: this one's name with other numbers."""
+    """Guess a glob pattern for the folders of all shards from the name of this one."""
     name, number = asked.folder.name, str(asked.shard.number)
     usual = f"shard-{number}-of-"
     if usual in name:

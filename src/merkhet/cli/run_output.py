@@ -51,7 +51,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
 
 
 def _rows_saved(models: Sequence[dict[str, Any]]) -> list[str]:
-    """Compare the rows that each model computed with one row for every candidate and method."""
+    """Say how many rows each model computed, and how many one row per candidate and method would have been."""
     rows, plain = Counter[str](), Counter[str]()
     for model in models:
         rows[model["name"]] += model.get("rows", 0)
@@ -74,7 +74,7 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     console.print(f"{questions.questions.num_rows:,} questions ({parts}) from {questions.facts.num_rows:,} facts")
     empty = list(questions.about.get("empty_domains") or ())
     if empty:
-        console.print(f"No facts, and so no questions: {', '.join(empty)}", soft_wrap=True)
+        console.print(f"No questions, because there are no facts: {', '.join(empty)}", soft_wrap=True)
     remarks = list(questions.about.get("remarks") or ())
     for remark in remarks[:_MAX_REMARKS]:
         console.print(remark, soft_wrap=True, markup=False)

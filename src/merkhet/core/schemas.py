@@ -341,9 +341,7 @@ def read_table(
         table = pq.read_table(path, columns=columns, page_checksum_verification=True)
     except PARQUET_ERRORS as error:
         reason = first_line(error).rstrip(".")
-        raise InputError(
-            f"{path} is not a whole Parquet file ({reason}). Make it again, or download it again."
-        ) from error
+        raise InputError(f"{path} is not a complete Parquet file ({reason}). Create or download it again.") from error
     return validate(kind, table, lambda row: f"{path}, row {row + 1}")
 
 

@@ -57,12 +57,12 @@ class SplitOptions(SuiteOptions):
     split: str | None = Field(None, description="split whose questions are asked (test)")
     leaks: bool = Field(
         False,
-        description="true: train on given data although facts or prompts are in several splits (refused otherwise)",
+        description="true: accept training data whose splits share facts or prompts; by default such data are refused",
     )
 
     @property
     def allows_leaks(self) -> bool:
-        """Whether a fact or a prompt of given data may be in several splits."""
+        """Whether several splits of given data may share facts or prompts."""
         return self.leaks
 
 

@@ -25,7 +25,7 @@ _COLUMNS = (
     *("question_id", "model", "probe", "method", "repeat", "golds", "gold_ranks", "gold_ties"),
     *("among", "right", "unusable", "outcome"),
 )
-"""Columns of every metric; the large column of rankings is read only if one needs it."""
+"""Columns that every metric reads; the large column of rankings is read only for a metric that needs it."""
 
 
 class LazyRows(Sequence[Any]):
@@ -34,7 +34,7 @@ class LazyRows(Sequence[Any]):
     def __init__(self, size: int, load: Callable[[], Sequence[Any]], answers: AnswerTable | None = None) -> None:
         self._size, self._load = size, load
         self.answers = answers
-        """The same answers as arrays, if the rows are answers."""
+        """The same rows as arrays; None if the rows are not answers."""
 
     @cached_property
     def _items(self) -> Sequence[Any]:
@@ -211,7 +211,7 @@ class AnswerTable:
         return column.take(pa.array(rows - skipped[owners]))
 
     def rows(self) -> LazyRows:
-        """Return the answers as rows for analyses; made when one is read."""
+        """Return the answers as rows for analyses; they are converted on first access."""
         return LazyRows(self.table.num_rows, lambda: scoring_rows(self._read()), self)
 
     def cell(self, model: str, task: str, probe: str, method: str) -> Cell:

@@ -15,7 +15,7 @@ from merkhet.metrics.t_distribution import student_quantile
 _NORMAL = NormalDist()
 _MAX_CELLS = 4_000_000
 _MANY_CLUSTERS = 5_000
-"""Above this number, equal clusters are drawn together, by a multinomial."""
+"""Number of clusters above which equal clusters are drawn together, from a multinomial distribution."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def effective_degrees_of_freedom(influences: FloatArray) -> float:
 
 
 def _bca_interval(mean: float, means: FloatArray, left_out: FloatArray, level: float) -> Interval:
-    # Sums of the same values in another order differ in their last bits: such means are equal, not below.
+    # Sums of the same values in another order differ by rounding; such means count as equal, not as below.
     equal = np.abs(means - mean) <= 1e-12 * np.max(np.abs(means))
     below = (np.sum(means[~equal] < mean) + 0.5 * np.sum(equal)) / len(means)
     bias = _NORMAL.inv_cdf(float(np.clip(below, 1.0 / len(means), 1.0 - 1.0 / len(means))))
@@ -288,10 +288,10 @@ def constant_difference_interval(
 ) -> tuple[float, float]:
     r"""Return the interval of a difference that is the same for every question.
 
-    Two models that agree everywhere may still differ in facts that were not asked: in less than a share
-    :math:`b = 1 - (\alpha/2)^{1/G}` of them, by the exact binomial interval of none in G. For values in [0, 1] the
-    difference is then within b of 0; where one model is always right and the other never, it is at least 1 - b.
-    Otherwise the interval is the difference itself.
+    Two models that agree on all G clusters may still differ in facts that were not asked. The exact binomial interval
+    for 0 of G bounds the share of such facts by :math:`b = 1 - (\alpha/2)^{1/G}`. For values in [0, 1], a difference
+    of 0 has the interval from -b to b, and a difference of 1 the interval from 1 - b to 1. Any other constant
+    difference is its own interval.
     """
     value = float(first[0] - second[0])
     shares = min(first.min(), second.min()) >= 0.0 and max(first.max(), second.max()) <= 1.0

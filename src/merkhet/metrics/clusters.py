@@ -17,7 +17,7 @@ from merkhet.metrics.paired_tests import PairedDetails, paired_details
 from merkhet.metrics.ranks import FloatArray
 
 MAX_BOOTSTRAP_FACTS = 500
-"""Where prompts are clusters too: number of facts up to which intervals are bootstrapped; beyond, in closed form."""
+"""Maximum number of facts for bootstrap intervals if prompts are clusters too; above it, the closed form is used."""
 IntArray = NDArray[np.int64]
 
 
@@ -25,8 +25,8 @@ IntArray = NDArray[np.int64]
 class Clusters:
     """Cluster numbers of questions: by fact, and by prompt where one prompt may be asked several times.
 
-    A prompt with several right answers may be one question per answer, but the model answers it only in one way. Such
-    questions are not independent, although their facts differ.
+    A prompt with several right answers may be asked as one question per answer, but the model responds to all of them
+    alike. Such questions are not independent, although their facts differ.
     """
 
     facts: IntArray
@@ -38,7 +38,7 @@ class Clusters:
 
     @cached_property
     def few(self) -> bool:
-        """Whether to resample facts: if prompts are no clusters, or facts are few and no prompt is asked twice."""
+        """Whether to resample facts: prompts are not clusters, or there are few facts and no prompt is repeated."""
         if self.prompts is None:
             return True
         distinct_prompts = not len(self.prompts) or int(np.bincount(self.prompts).max()) == 1

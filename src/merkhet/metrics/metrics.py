@@ -20,7 +20,7 @@ from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, sa
 
 
 class MetricNotApplicableError(MerkhetError):
-    """A metric needs what the answers lack: ranks of written answers, words of judged ones."""
+    """Raised if answers lack what a metric needs: written answers have no ranks, judged answers no words."""
 
 
 Prediction = str | tuple[str, ...]
@@ -36,7 +36,7 @@ class Responses:
     """
 
     top: Sequence[Sequence[Prediction]]
-    """Candidates tied for the best score; or what was written, several answers as one tuple."""
+    """Candidates tied for the best score, or the written answer; several written answers are one tuple."""
     answers: Sequence[Sequence[str]]
     """Right answers."""
     candidates: Sequence[Sequence[str]]
@@ -120,12 +120,12 @@ class Metric:
     chance: MetricFunction | None
     """Expected value of a random order of the candidates."""
     share: bool = True
-    """Whether it lies in [0, 1] and is shown in percent."""
+    """Whether values lie in [0, 1] and are shown in percent."""
     higher_is_better: bool = True
 
 
 def recall_at(responses: Responses, k: int) -> FloatArray:
-    r"""R@k: whether the best right answer is among the first k candidates, in expectation over ties.
+    r"""Compute R@k: whether the best right answer is among the first k candidates, in expectation over ties.
 
     .. math:: \mathrm{R@}k = \tfrac{1}{n} \sum_i P(\min_{g \in G_i} r_i(g) \le k)
 
@@ -135,13 +135,13 @@ def recall_at(responses: Responses, k: int) -> FloatArray:
 
 
 def recall_at_chance(responses: Responses, k: int) -> FloatArray:
-    """R@k of a random order of the candidates."""
+    """Compute R@k of a random order of the candidates."""
     draws = np.minimum(float(k), responses.candidate_counts)
     return 1.0 - miss_probability(responses.candidate_counts, responses.gold_counts, draws)
 
 
 def strict_accuracy(responses: Responses) -> FloatArray:
-    """Strict accuracy: whether a right answer alone is first; a tie is wrong. In [0, 1], higher is better."""
+    """Compute strict accuracy: whether a right answer is first without a tie. In [0, 1], higher is better."""
     first = [
         any(rank == 1.0 and tie == 1 for rank, tie in zip(ranks, ties, strict=True))
         for ranks, ties in zip(responses.ranks, responses.gold_ties, strict=True)
@@ -150,12 +150,12 @@ def strict_accuracy(responses: Responses) -> FloatArray:
 
 
 def strict_accuracy_chance(responses: Responses) -> FloatArray:
-    """Strict accuracy of a random order, which has no ties."""
+    """Compute the strict accuracy of a random order, which has no ties."""
     return responses.gold_counts / responses.candidate_counts
 
 
 def reciprocal_rank(responses: Responses) -> FloatArray:
-    r"""One over the expected rank of the best-ranked right answer.
+    r"""Compute one over the expected rank of the best-ranked right answer.
 
     .. math:: \mathrm{MRR} = \tfrac{1}{n} \sum_i 1 / \min_{g \in G_i} r_i(g)
 
@@ -165,7 +165,7 @@ def reciprocal_rank(responses: Responses) -> FloatArray:
 
 
 def reciprocal_rank_chance(responses: Responses) -> FloatArray:
-    """Expected reciprocal rank of the best of g right answers in a random order of m candidates."""
+    """Compute the expected reciprocal rank of the best of g right answers in a random order of m candidates."""
     known: dict[tuple[float, float], float] = {}
     values = np.empty(len(responses.candidate_counts))
     for i, pair in enumerate(zip(responses.candidate_counts, responses.gold_counts, strict=True)):
@@ -180,7 +180,7 @@ def reciprocal_rank_chance(responses: Responses) -> FloatArray:
 
 
 def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
-    r"""One over the mean rank of all right answers of a question: all must rank high.
+    r"""Compute one over the mean rank of all right answers of a question: all must rank high.
 
     .. math:: \mathrm{MRR_a} = \tfrac{1}{n} \sum_i \left( \tfrac{1}{|G_i|} \sum_{g \in G_i} r_i(g) \right)^{-1}
 
@@ -190,12 +190,12 @@ def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
 
 
 def mean_reciprocal_rank_of_all_chance(responses: Responses) -> FloatArray:
-    """One over the mean rank of a random order of m candidates, (m + 1) / 2."""
+    """Compute one over the mean rank of a random order of m candidates, (m + 1) / 2."""
     return 2.0 / (responses.candidate_counts + 1.0)
 
 
 def hit_at(responses: Responses, k: int) -> FloatArray:
-    r"""Hit@k: whether the masked answer is among the first k candidates, in expectation over ties.
+    r"""Compute Hit@k: whether the masked answer is among the first k candidates, in expectation over ties.
 
     .. math:: \mathrm{Hit@}k = \tfrac{1}{n} \sum_i P(r_i(t_i) \le k)
 
@@ -205,12 +205,12 @@ def hit_at(responses: Responses, k: int) -> FloatArray:
 
 
 def hit_at_chance(responses: Responses, k: int) -> FloatArray:
-    """Hit@k of a random order of the candidates."""
+    """Compute Hit@k of a random order of the candidates."""
     return np.minimum(float(k), responses.candidate_counts) / responses.candidate_counts
 
 
 def rank_of_best(responses: Responses) -> FloatArray:
-    r"""The expected rank of the best right answer.
+    r"""Compute the expected rank of the best right answer.
 
     .. math:: \mathrm{MR} = \tfrac{1}{n} \sum_i \min_{g \in G_i} r_i(g)
 
@@ -220,22 +220,22 @@ def rank_of_best(responses: Responses) -> FloatArray:
 
 
 def rank_of_best_chance(responses: Responses) -> FloatArray:
-    """Expected rank of the best of g right answers in a random order of m candidates: (m + 1) / (g + 1)."""
+    """Compute the expected rank of the best of g right answers in a random order of m candidates: (m + 1) / (g + 1)."""
     return (responses.candidate_counts + 1.0) / (responses.gold_counts + 1.0)
 
 
 def optimistic_rank(responses: Responses) -> FloatArray:
-    """The rank of the best right answer if ties are broken in its favour. In [1, m], lower is better."""
+    """Compute the rank of the best right answer, with ties broken in its favour. In [1, m], lower is better."""
     return responses.best.first
 
 
 def pessimistic_rank(responses: Responses) -> FloatArray:
-    """The rank of the best right answer if ties are broken against it. In [1, m], lower is better."""
+    """Compute the rank of the best right answer, with ties broken against it. In [1, m], lower is better."""
     return responses.best.first + responses.best.ties - responses.best.golds
 
 
 def rank_index(responses: Responses) -> FloatArray:
-    r"""The rank of the best right answer, adjusted for chance.
+    r"""Compute the rank of the best right answer, adjusted for chance.
 
     .. math:: 1 - \tfrac{r - 1}{E[r] - 1}
 
@@ -247,7 +247,7 @@ def rank_index(responses: Responses) -> FloatArray:
 
 
 def zeros(responses: Responses) -> FloatArray:
-    """Chance level of metrics that are adjusted for chance."""
+    """Return the chance level of metrics that are adjusted for chance: 0."""
     return np.zeros(len(responses.gold_ranks))
 
 
@@ -271,27 +271,27 @@ def adjust_for_chance(metric: Metric) -> Metric:
 
 
 def f1(responses: Responses) -> FloatArray:
-    """Word F1 of the top candidate with the nearest right answer (mean over tied tops). In [0, 1], higher is better."""
+    """Compute the mean word F1 of the top candidates with the nearest right answer, in [0, 1]; higher is better."""
     return _agreement(word_f1, responses.words, responses.answers)
 
 
 def f1_chance(responses: Responses) -> FloatArray:
-    """Word F1 of a candidate drawn at random."""
+    """Compute the word F1 of a random candidate."""
     return mean_agreement(bag_f1, responses.candidates, responses.answers)
 
 
 def exact(responses: Responses) -> FloatArray:
-    """Whether the top candidate is a right answer but for case, punctuation and articles. Higher is better."""
+    """Compute whether the top candidate equals a right answer up to case, punctuation and articles."""
     return _agreement(exact_match, responses.words, responses.answers)
 
 
 def exact_chance(responses: Responses) -> FloatArray:
-    """Exact match of a candidate drawn at random."""
+    """Compute the exact match of a random candidate."""
     return mean_agreement(same_words, responses.candidates, responses.answers)
 
 
 def outcome_share(responses: Responses, outcome: str) -> FloatArray:
-    """Whether a reply has this outcome; MetricNotApplicableError for models that do not chat. In [0, 1]."""
+    """Compute whether a reply has this outcome, in [0, 1]; only replies of chat models have outcomes."""
     if not any(responses.outcomes):
         raise MetricNotApplicableError("only replies of chat models have outcomes")
     return np.array([float(reply == outcome) for reply in responses.outcomes])
@@ -349,7 +349,7 @@ def as_metric(name: str, part: Any) -> Metric:
 
 
 def is_metric(name: str) -> bool:
-    """Tell whether a metric is known by this name; one from a loose file is not."""
+    """Return whether a metric is registered by this name; a metric of a ``file.py`` is not."""
     try:
         get_metric(name)
     except InputError:

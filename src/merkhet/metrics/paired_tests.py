@@ -32,9 +32,10 @@ class PairedDetails:
 def paired_details(
     first: FloatArray, second: FloatArray, *clusters: IntArray, weights: FloatArray | None = None
 ) -> PairedDetails:
-    """Compute all statistics of two models from their values per question; with fewer than two clusters, their number.
+    """Compute the paired statistics of two models from their values per question.
 
-    Clusters are numbers of one or two kinds. Weights make the difference a mean over classes.
+    With fewer than two clusters, only the number of clusters is set. ``clusters`` are one or two arrays of cluster
+    numbers; ``weights`` make the difference a mean over classes.
     """
     counts = [len(np.unique(numbers)) for numbers in clusters]
     if min(counts) < 2:
@@ -155,13 +156,13 @@ def detectable_difference(
     .. math:: \delta^2 = \tfrac{k^2}{G} \sqrt{s^4 + m^2 \delta^2}, \quad
         k = t_{1 - \alpha/2, G - 1} + t_{1 - \beta, G - 1}
 
-    with the observed standard deviation s between facts (:func:`merkhet.metrics.paired_tests.cluster_deviation`).
-    and the number of facts G. Without a ``step`` m this is the usual δ = k s / √G of a paired t-test. The step
-    corrects s for the true difference: models that hardly differ have a small s, which would be larger if they did
-    differ. Let a share b of facts favour one model and a share c the other, each by m. Then a difference of m (b - c)
-    with the same product of b and c has a variance of m² (b + c), which is the root above. If two models never
-    differed, some 7.9 facts must differ, all in favour of one model (Connor 1987). NaN with fewer than two facts, or
-    if neither s nor m is above 0.
+    with the observed standard deviation s between facts (:func:`cluster_deviation`) and the number of facts G. Without
+    a ``step`` m this is the usual δ = k s / √G of a paired t-test; with a step, m / G is added to δ. The step corrects
+    s for the true difference: models that hardly differ have a small s, which would be larger if they did differ. Let
+    a share b of facts favour one model and a share c the other, each by m. Then a difference of m (b - c) with the
+    same product of b and c has a variance of m² (b + c), which is the root above. If two models never differed, some
+    7.9 facts must differ, all in favour of one model (Connor 1987). NaN with fewer than two facts, or if neither s nor
+    m is above 0.
     """
     if facts < 2 or not math.isfinite(deviation) or (deviation == 0.0 and step == 0.0):
         return math.nan

@@ -26,8 +26,8 @@ def recall_answers(
     """Make the table of answers from recalls.
 
     ``golds`` holds the target and the right answers that share the best score; the ranks of other right answers are
-    not known. A recall has only the number of those with the best score. They are named from its top symbols and, if
-    there are more, from the other right answers in their order.
+    not known. A recall records only how many right answers share the best score. Their names are taken from its top
+    symbols, then from the other right answers in order.
 
     Args:
         recalls: One recall for each statement, in any order.
@@ -110,14 +110,14 @@ def _label(column: pa.Array, symbols: pa.Table) -> pa.Array:
 
 
 def align_recalls(statements: pa.Table, recalls: pa.Table) -> pa.Table:
-    """Return the recalls in the order of the statements; refuse if one is missing."""
+    """Return the recalls in the order of the statements; raise an error if one is missing."""
     statement_ids, recall_ids = (table["statement_id"].combine_chunks() for table in (statements, recalls))
     if statement_ids.equals(recall_ids):
         return recalls
     indices = pc.index_in(statements["statement_id"], value_set=recall_ids)
     if indices.null_count:
         name = statements["statement_id"].filter(pc.is_null(indices))[0].as_py()
-        raise MerkhetError(f"{indices.null_count:,} statements have no recall, the first of them {name}")
+        raise MerkhetError(f"{indices.null_count:,} statements have no recall; the first is {name}")
     return recalls.take(indices)
 
 

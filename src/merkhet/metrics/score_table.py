@@ -80,7 +80,7 @@ def score_answers(
                 not_applicable.add((cell.probe, metric.name))
                 continue
             rows.append({**base, **row, "unusable": int(np.count_nonzero(group.members >= cell.answered))})
-    # Cells without usable answers never tried the metric; drop it there too.
+    # The metric was not computed for cells without usable answers, so drop it there too.
     return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in not_applicable])
 
 
@@ -89,7 +89,7 @@ class _Group:
     """Questions of a cell that have the same values in some columns."""
 
     order: tuple[int, int]
-    """Row of the first answer, and number of the columns: the order of groups among the scores."""
+    """Sort key of the scores: row of the first answer, then index of the group columns."""
     cell: Cell
     columns: tuple[str, ...]
     values: tuple[str, ...]
@@ -100,7 +100,7 @@ class _Group:
 def _score_group(
     group: _Group, metric: Metric, clusters: Clusters, seed: int, classes: IntArray | None, *, wrong: bool
 ) -> Row:
-    """Score a metric over a group of questions, averaged over classes if given.
+    """Score a metric over a group of questions, averaged over classes if there are any.
 
     Questions for which the metric is not finite are left out of n.
     """
@@ -143,7 +143,7 @@ class _Grouping:
         group_sets: Sequence[tuple[str, ...]] | None,
     ) -> None:
         self.ids, self.groups_by_model = ids, groups_by_model
-        # Questions may share their groups: each different object is encoded once.
+        # Questions may share one mapping of groups, so encode each distinct mapping once.
         objects = [groups_of[name] for name in ids]
         distinct = {id(groups): groups for groups in objects}
         indices = {identity: index for index, identity in enumerate(distinct)}
@@ -160,7 +160,7 @@ class _Grouping:
         self.model_columns = tuple(dict.fromkeys(column for groups in groups_by_model.values() for column in groups))
 
     def groups(self, cell: Cell) -> Iterator[_Group]:
-        """Iterate over the groups of a cell's questions; the first has all of them."""
+        """Iterate over the groups of a cell's questions; the first group holds all questions."""
         if not len(cell.codes):
             return
         yield _Group((int(cell.first_rows.min()), -1), cell, (), (), np.arange(len(cell.codes)))

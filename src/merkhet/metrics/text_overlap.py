@@ -19,8 +19,8 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 def normalised_words(text: str) -> list[str]:
     """Lower the case, delete ASCII punctuation, drop articles and split on white space, in this order.
 
-    An article is a word between two characters that belong to no word, as in SQuAD's evaluator: of "“the" and "a–b",
-    whose marks are not ASCII, "“" and "–b" are left.
+    An article is matched between non-word characters, as in SQuAD's evaluator. Punctuation that is not ASCII stays:
+    "“the" becomes "“", and "a–b" becomes "–b".
     """
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
@@ -28,7 +28,7 @@ def normalised_words(text: str) -> list[str]:
 def word_f1(prediction: str | Sequence[str], answers: Sequence[str]) -> float:
     """Return the best F1 of the bags of words of a prediction (or of one of several) and a right answer.
 
-    F1 = 2 · overlap / (words predicted + words of the answer); two empty bags agree (1), one empty does not (0).
+    F1 = 2 · overlap / (words predicted + words of the answer); two empty bags score 1, one empty bag scores 0.
     In [0, 1], higher is better.
     """
     predictions, golds = _bags(prediction), _bags(answers)

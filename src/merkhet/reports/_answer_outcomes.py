@@ -1,4 +1,4 @@
-"""Outcomes of answers: line, task, rank of the best right answer, and verdict."""
+"""Outcomes of answers: line of the scoreboard, task, rank of the best right answer, and verdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RIGHT, WRONG, UNUSABLE = 1, 0, -1
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Hold arrays with one entry per answer."""
+    """Outcomes of all answers, in arrays with one entry per answer."""
 
     series: tuple[Series, ...]
     tasks: tuple[str, ...]
@@ -89,7 +89,7 @@ def _choice_counts(questions: pa.Table, candidates: Mapping[str, Sequence[str]])
 def _lines(
     answers: pa.Table, task: npt.NDArray[np.int64], tasks: tuple[str, ...], board: Scoreboard
 ) -> tuple[tuple[Series, ...], npt.NDArray[np.int64]]:
-    """Assign each answer to its line. Within a task a line shows one way of asking, the first that occurs."""
+    """Assign each answer to its line; within a task, a line covers only the first probe and method that occur."""
     names, code = zip(*(_codes(answers[name]) for name in ("model", "probe", "method")), strict=True)
     key = task + 1
     for values, labels in zip(code, names, strict=True):

@@ -50,7 +50,7 @@ class CalibrationStatus:
 
 @dataclass(frozen=True)
 class _Row:
-    """A score of a card: of models about a kind of content."""
+    """A score of a card: one kind of model on one kind of content."""
 
     content: str
     model: str
@@ -64,7 +64,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Card:
-    """What the sentences about a card depend on."""
+    """Values of a card that the sentences about it use."""
 
     probe: str
     kind: str

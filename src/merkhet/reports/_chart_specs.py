@@ -52,7 +52,7 @@ _INSET = 9.0
 
 @dataclass(frozen=True)
 class _ChartSpec:
-    """What an analysis says of a figure besides its rows."""
+    """Description of a figure by an analysis, without the rows."""
 
     name: str
     caption: str
@@ -69,11 +69,11 @@ class _ChartSpec:
     def make_chart(
         self, chart: svg.Drawing, description: str, rows: Sequence[_Row], unit: str, axis_start: float = 0.0
     ) -> NamedChart:
-        """Name the chart; its caption adds the number of questions and what the thin lines are."""
+        """Make a named chart; its caption also states the number of questions and explains the thin lines."""
         sizes = [int(size) for row in rows if (size := fmt.finite_or_none(row.get("n"))) is not None]
         has_intervals = any(fmt.finite_or_none(row.get("low")) is not None for row in rows)
         interval_note = "Thin lines are 95% bootstrap intervals" if has_intervals else ""
-        axis_note = f"The axis of scores begins at {axis_start:.0%}" if axis_start > 0 else ""
+        axis_note = f"The score axis begins at {axis_start:.0%}" if axis_start > 0 else ""
         caption_text = join_sentences(self.caption, interval_note, sample_size_text(sizes, unit), axis_note)
         return NamedChart(self.name, caption_text, chart, title=self.caption, description=description)
 
@@ -141,7 +141,7 @@ def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     chart = layout.fit_panel(build, list(keys.values()))
     axis_start = axis.low if spec.percent else 0.0
     return spec.make_chart(
-        chart, f"Line chart of {spec.caption}. {description}.", known, "questions a point", axis_start
+        chart, f"Line chart of {spec.caption}. {description}.", known, "questions per point", axis_start
     )
 
 
@@ -192,7 +192,7 @@ def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> 
 
 
 def _value_axis(points: Sequence[layout.Point], spec: _ChartSpec) -> Axis:
-    """Return the axis of scores, which begins at 0 or, without ``zero``, at the tenth below the lowest interval."""
+    """Return the score axis, which begins at 0 or, without ``zero``, at the tenth below the lowest interval."""
     low, high = min(point.low for point in points), max(point.high for point in points)
     if not spec.percent:
         return value_axis(min(0.0, low), max(0.0, high), number_labels, title=spec.y)
@@ -242,7 +242,7 @@ def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
             [*marks, *layout.legend_below(marks, keys, spec.legend, layout.PANEL - 2 * svg.PADDING)]
         )
     description = f"Bar chart of {spec.caption} " + "; ".join(point.tooltip for point in points) + "."
-    return spec.make_chart(chart, description, known, "questions a bar")
+    return spec.make_chart(chart, description, known, "questions per bar")
 
 
 def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[..., list[svg.Mark]]) -> list[svg.Mark]:
@@ -276,7 +276,7 @@ def _stack(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     texts = "; ".join(f"{bar}, {part}: {fmt.count(count)}" for bar, part, count in known if count)
     description = f"Stacked bars: {spec.caption}. {texts}."
     chart = layout.stacked_rows(stacks, axis, keys)
-    return spec.make_chart(chart, description, [{"n": size} for size in totals], "questions a bar")
+    return spec.make_chart(chart, description, [{"n": size} for size in totals], "questions per bar")
 
 
 def _interval(row: _Row) -> tuple[float, float, float]:

@@ -136,7 +136,7 @@ def sample_size_text(sizes: Collection[int], unit: str = "questions") -> str:
 def score_tooltip(
     value: Any, low: Any = None, high: Any = None, *, n: Any = None, chance: float | None = None, percent: bool = True
 ) -> str:
-    """Write a score with its interval, chance and number of questions, as far as they are known."""
+    """Write a score with its interval, chance and number of questions; unknown values are left out."""
     ends = fmt.interval(low, high, percent=percent)
     chance_text = "" if chance is None else f", chance {fmt.score(chance, percent=percent)}"
     count = "" if n is None else f", n = {fmt.count(n)}"

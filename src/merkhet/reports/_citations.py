@@ -16,7 +16,7 @@ _SPECIAL = re.compile(r"[&%$#_]")
 
 
 class StatisticsCiter:
-    """Cites sources of statistics by their BibTeX keys, and remembers which."""
+    """Citations of statistical sources by BibTeX key; the cited keys are collected."""
 
     def __init__(self) -> None:
         self.keys: dict[str, None] = {}

@@ -42,7 +42,7 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
         f"Paired differences of models{' in percentage points' if shares else ''}",
         "Thin lines are 95% intervals; filled points are significant differences "
         f"(Holm-corrected p < {SIGNIFICANCE_LEVEL:g}), open points are not",
-        sample_size_text([int(pair.get("n") or 0) for pair in plotted], "questions a pair"),
+        sample_size_text([int(pair.get("n") or 0) for pair in plotted], "questions per pair"),
         more,
     )
     description = "; ".join(point.tooltip for point in points)

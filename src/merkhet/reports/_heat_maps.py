@@ -18,9 +18,9 @@ from merkhet.reports.scoreboard import ScoreCell, ScoreColumn, Series, above_cha
 _MAX_ROWS = 40
 _MAX_LINES = 24
 _BLUES = ("#cfe1f2", "#a8cee5", "#74b2d7", "#4592c6", "#206fb2", "#0a4a90")
-"""From 0 to the maximum."""
+"""Colours from 0 to the maximum."""
 _AGAINST_CHANCE = ("#b35806", "#f1b26e", "#f7f7f7", "#7fb3d8", "#08519c")
-"""From below chance (orange) to perfect (blue), distinct with any colour vision; in grey, the numbers are."""
+"""Colours from below chance (orange) to perfect (blue), for any colour vision; in grey, read the numbers."""
 _CHANCE_INK = "#a03c00"
 _BORDER = "#d8d8de"
 _ROW_HEIGHT = 21.0
@@ -155,7 +155,7 @@ def _task_heat(
         title,
         "Colours are relative to chance: (score − chance) / (1 − chance)",
         _truncation_note(adjusted_of),
-        sample_size_text([score.n for score in cells.values()], "questions a cell"),
+        sample_size_text([score.n for score in cells.values()], "questions per cell"),
     )
     description = "; ".join(square.tooltip for square in squares)
     return NamedChart(
@@ -190,7 +190,7 @@ def _largest_groups(groups: dict[str, Any], sizes: dict[str, int]) -> list[str]:
 
 
 def _truncation_note(groups: dict[str, Any], lines: int = 0) -> str:
-    note = f"The {_MAX_ROWS} with most questions of {len(groups)}" if len(groups) > _MAX_ROWS else ""
+    note = f"The {_MAX_ROWS} groups with the most questions, of {len(groups)}" if len(groups) > _MAX_ROWS else ""
     if lines > _MAX_LINES:
         note = join_sentences(note, f"The first {_MAX_LINES} models of {lines}")
     return note

@@ -127,9 +127,7 @@ def preamble(packages: Sequence[str], text: str) -> str:
     """Write comments with the packages needed and, for text beyond the Latin script, the program."""
     comment = f"% \\usepackage{{{', '.join(packages)}}}\n"
     if any(ord(letter) > _LAST_LATIN and letter not in _ESCAPES and letter.isalpha() for letter in text):
-        comment += (
-            "% There is text in other scripts than Latin here: use XeLaTeX or LuaLaTeX, with fonts that have it.\n"
-        )
+        comment += "% The text has non-Latin scripts: use XeLaTeX or LuaLaTeX with fonts that cover them.\n"
     return comment
 
 

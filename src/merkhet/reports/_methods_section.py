@@ -152,7 +152,7 @@ def _methods(
             if not models or any(way["probe"] == probe and way["model"] not in baselines for way in ways)
         ],
         "ranked": bool({"rank", "fill"} & probes.keys()),
-        # A baseline has one name per condition; its base is what to describe.
+        # A baseline has one name per condition; describe it once, by its base name.
         "baselines": _distinct(
             (
                 _short_name(str(model.get("base") or name)),

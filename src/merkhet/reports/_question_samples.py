@@ -59,7 +59,7 @@ def sample_note(record: Mapping[str, Any]) -> str:
         return ""
     return fmt.printable(
         f"{fmt.count(sample.get('questions'))} of the {fmt.count(sample.get('of'))} questions that were asked, drawn "
-        f"by the seed; the scores are of all of them, and all answers are in the run’s folder {sample.get('all')}."
+        f"by the seed; scores cover all questions, and all answers are in the run’s folder {sample.get('all')}."
     )
 
 

@@ -75,7 +75,7 @@ def shorten(text: str, size: float, width: float, *, bold: bool = False) -> str:
 
 
 def wrap(text: str, size: float, width: float) -> list[str]:
-    """Break a text at its spaces into lines of `width` pixels; a longer word is a line by itself."""
+    """Break a text at its spaces into lines of `width` pixels; a longer word gets a separate line."""
     lines: list[str] = []
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word

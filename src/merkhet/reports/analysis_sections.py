@@ -18,7 +18,7 @@ _MAX_ROWS = 500
 
 @dataclass(frozen=True)
 class AnalysisSection:
-    """Hold the results of an analysis in words, tables and drawn figures."""
+    """The results of an analysis in words, tables and drawn figures."""
 
     id: str
     title: str

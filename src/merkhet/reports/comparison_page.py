@@ -29,7 +29,7 @@ _ANALYSIS_BUDGET = 400_000
 
 @dataclass(frozen=True)
 class ComparisonData:
-    """Hold the comparison of runs, ready to be reported: the tables in ``data``, all else as plain values."""
+    """The comparison of runs for a report: tables in ``data``, everything else as plain values."""
 
     data: ReportData
     runs: Sequence[Row]
@@ -44,7 +44,7 @@ class ComparisonData:
     oriented: Sequence[Row]
     """The same comparisons; all comparisons of a pair name the same model first."""
     column: str | None = None
-    """The column that makes the groups."""
+    """The group column."""
     groups: Sequence[Row] = ()
     """Comparisons within groups."""
     group_sentences: Sequence[str] = ()

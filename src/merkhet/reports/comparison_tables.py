@@ -184,7 +184,7 @@ def legend(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
     return [
         ("scores", "on the questions that both models were asked; in percent if they are shares."),
         ("difference", "first model minus second, in points, with its 95% interval over resampled facts."),
-        *((name, "less is better; the sign of its difference is flipped, so that + is better.") for name in metrics),
+        *((name, "lower is better; the sign of its difference is flipped, so that + is better.") for name in metrics),
         (_TESTS["p"].label, _TESTS["p"].meaning),
         *explain_tests(comparisons),
     ]

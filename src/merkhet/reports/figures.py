@@ -25,7 +25,7 @@ from merkhet.reports._text_width import text_width
 from merkhet.reports.scoreboard import Scoreboard, ScoreCell, ScoreColumn, Series
 
 RANK_SHADES = ("#08306b", "#1c5a9c", "#3f85bf", "#74abd6", "#9bc2e1", "#c5daec", "#e9f0f7")
-"""From dark to light, so that ranks stay distinct in grey."""
+"""Colours from dark to light, so that ranks stay distinct in grey."""
 _CHANCE_NOTE = "the orange mark is chance"
 _BAR_WIDTH, _THIN_BAR_WIDTH, _GROUP_GAP, _MAX_ROW_WIDTH, _MIN_ROW_WIDTH = 17, 9, 22, 620, 180
 """Pixels of a bar, of a bar among many, between groups, and of the widest and narrowest row of groups."""
@@ -163,7 +163,9 @@ def _score_bars(
 
 def _caption(subject: str, board: Scoreboard, columns: Sequence[ScoreColumn]) -> str:
     cells = [score for column in columns for _, score in _cells(board, column)]
-    parts = [sample_size_text([score.n for score in cells], "questions" if len(columns) == 1 else "questions a score")]
+    parts = [
+        sample_size_text([score.n for score in cells], "questions" if len(columns) == 1 else "questions per score")
+    ]
     if any(score.low is not None for score in cells):
         parts.append(f"thin lines are {INTERVALS}")
     if any(score.chance is not None for score in cells):

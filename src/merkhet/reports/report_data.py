@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class ReportData:
-    """Hold one run, ready to be reported. Any key of the mappings may be absent."""
+    """Tables and records of one run. Any key of the mappings may be absent."""
 
     title: str
     study: Mapping[str, Any]

@@ -21,7 +21,7 @@ ScoreRow = dict[str, Any]
 
 @dataclass(frozen=True)
 class ScoreCell:
-    """Hold one score with its interval, its number of questions, and chance."""
+    """A score with its interval, number of questions and chance level."""
 
     value: float | None
     low: float | None
@@ -33,7 +33,7 @@ class ScoreCell:
 
 @dataclass(frozen=True)
 class ScoreColumn:
-    """Describe a headline score: a task and a metric."""
+    """A headline score: a task and a metric."""
 
     task: str
     metric: str
@@ -48,7 +48,7 @@ class ScoreColumn:
 
 @dataclass(frozen=True)
 class Series:
-    """Identify one line: a model, or one method of a model that answered by several methods."""
+    """A line: a model, or one method of a model that answered by several methods."""
 
     model: str
     method: str | None = None
@@ -72,7 +72,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """Hold lines, columns and the cells that have a score."""
+    """Lines, columns, and the cells that have a score."""
 
     columns: tuple[ScoreColumn, ...]
     series: tuple[Series, ...]

@@ -11,7 +11,7 @@ from merkhet.core import text as fmt
 
 @dataclass(frozen=True)
 class TableCell:
-    """Hold one cell: its text, and its number with interval, count and chance.
+    """A cell: its text, and its number with interval, count and chance.
 
     Numbers are unrounded (a share lies between 0 and 1); None if there is none.
     """
@@ -33,7 +33,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class TableColumn:
-    """Describe a column of numbers or of text."""
+    """A column of numbers or of text."""
 
     label: str
     number: bool = True
@@ -46,7 +46,7 @@ Row = tuple[TableCell, ...]
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Hold a table with its title, columns and rows."""
+    """A table with its title, columns and rows."""
 
     name: str
     """A short name that can be used as a file name."""

@@ -58,7 +58,7 @@ def test_scores_and_ranks_that_are_no_numbers(explorer, tmp_path):
 
 def test_answers_to_questions_that_the_run_does_not_have_are_counted_and_left_out(explorer, tmp_path):
     client = explorer(write_run(tmp_path / "run", [question()], [answer(), answer("q_other"), answer("q_third")]))
-    assert client.get("run")["notes"] == ["2 answers are to questions that this run does not have; they are left out."]
+    assert client.get("run")["notes"] == ["2 answers belong to questions that are not in this run; they are left out."]
     assert client.get("facets")["ways"][0] == {"right": 1, "wrong": 0, "unusable": 0, "tied": 0}
 
 
@@ -159,7 +159,9 @@ def test_a_table_that_is_missing_or_broken_is_named(tmp_path, name):
     folder = write_run(tmp_path / "run", [question()], [answer()])
     file = folder / f"{name}.parquet"
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(InputError, match=rf"{name}\.parquet is not a whole Parquet file .*Make it again"):
+    with pytest.raises(
+        InputError, match=rf"{name}\.parquet is not a complete Parquet file .*Create or download it again"
+    ):
         load_tables(folder)
     file.unlink()
     with pytest.raises(InputError, match=rf"there is no file .*{name}\.parquet"):

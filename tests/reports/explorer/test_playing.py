@@ -133,8 +133,8 @@ def test_what_a_model_cannot_read_is_unusable_and_says_why(playing):
         ({"models": [{"name": "/etc/passwd"}]}, "There is no such model"),
         ({"models": [{"name": "bert", "method": 1}]}, "There is no such model"),
         ({"models": [{"name": "bert"}] * 9}, "Choose at most 8 models."),
-        ({"probe": "compare"}, "The probe is one of rank, fill, write."),
-        ({"probe": ["rank"]}, "The probe is one of rank, fill, write."),
+        ({"probe": "compare"}, "The probe must be one of rank, fill, write."),
+        ({"probe": ["rank"]}, "The probe must be one of rank, fill, write."),
     ],
 )
 def test_what_cannot_be_played_is_said_in_words(playing, change, said):
@@ -143,7 +143,7 @@ def test_what_cannot_be_played_is_said_in_words(playing, change, said):
 
 @pytest.mark.parametrize("content", [[], "text", None, 3])
 def test_content_that_is_no_object_is_refused(playing, content):
-    assert "A play request is an object" in playing.post(content)["refused"]
+    assert "A play request must be an object" in playing.post(content)["refused"]
 
 
 @pytest.mark.parametrize(

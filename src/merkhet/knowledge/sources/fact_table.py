@@ -257,7 +257,7 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
         yield file
     except PARQUET_ERRORS as error:
         reason = first_line(error).rstrip(".")
-        raise InputError(f"{path} is not a whole Parquet file ({reason}). Write or download it again.") from error
+        raise InputError(f"{path} is not a complete Parquet file ({reason}). Create or download it again.") from error
 
 
 def cast_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

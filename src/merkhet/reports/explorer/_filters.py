@@ -14,7 +14,7 @@ from merkhet.reports.explorer.run_tables import FACETS, RunTables
 RESULTS = {"right": RIGHT, "wrong": WRONG, "unusable": UNUSABLE}
 TIED = "tied"
 CELLS = ("both", "first", "second", "neither", "apart")
-"""Joint outcomes of two ways of asking: who is right; ``apart`` if one of them has no usable answer."""
+"""Joint outcomes of two ways of asking by which is right; ``apart`` if one of them has no usable answer."""
 _MAX_SEARCH_LENGTH, _MAX_SEARCH_WORDS = 400, 12
 _SEARCH_TERM = re.compile(r'"([^"]+)"|(\S+)')
 
@@ -27,7 +27,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class Filters:
-    """Hold the filters of a request."""
+    """The filters of a request."""
 
     words: tuple[str, ...] = ()
     """Search words, all of which must occur."""
@@ -63,11 +63,11 @@ def read_filters(params: Params, tables: RunTables) -> Filters:
     )
     results = frozenset(params.get("result") or ())
     if results - {*RESULTS, TIED}:
-        raise RequestError(f"A result is one of {', '.join([*RESULTS, TIED])}.")
+        raise RequestError(f"The result must be one of {', '.join([*RESULTS, TIED])}.")
     pair = read_pair(params, tables)
     cell = last_value(params, "cell")
     if cell is not None and cell not in CELLS:
-        raise RequestError(f"A cell is one of {', '.join(CELLS)}.")
+        raise RequestError(f"The cell must be one of {', '.join(CELLS)}.")
     return Filters(
         search_words(last_value(params, "search") or ""),
         {name: tuple(params[name]) for name in FACETS if params.get(name)},
@@ -119,14 +119,14 @@ def _number(params: Params, name: str) -> float | None:
     except ValueError:
         value = math.nan
     if math.isnan(value):
-        raise RequestError(f"A rank is a number, got {text[:40]!r}.")
+        raise RequestError(f"A rank must be a number, got {text[:40]!r}.")
     return value
 
 
 class Selection:
-    """Select the questions that pass filters, by an SQL condition for each kind of filter.
+    """SQL conditions of the questions that pass filters, one for each kind of filter.
 
-    The conditions hold no value of a request but numbers of ways; all others are in ``parameters``.
+    Of the values of a request, the conditions hold only numbers of ways; all others are in ``parameters``.
     """
 
     def __init__(self, tables: RunTables, filters: Filters) -> None:

@@ -63,7 +63,7 @@ _HEADERS = {
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Serve one run on the loopback address, each request in its own thread."""
+    """Server of one run on the loopback address, with a thread for each request."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.server.files:
             return self.server.files[path]
         if path not in self.server.views_by_path:
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "There is nothing here.")
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "The explorer has no such address.")
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's page may send this request.")
         return _json(self.server.views_by_path[path](params))
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
         path, _ = self._target()
         content = self._read_content()
         if path != "/api/play":
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "There is nothing here.")
+            raise _RefusedError(HTTPStatus.NOT_FOUND, "The explorer has no such address.")
         try:
             request = read_play_request(content, list(self.server.player.playables))
         except RequestError as error:  # The user is still typing, so this is a normal response.
@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _read_content(self) -> Any:
         """Read the JSON content of a request from the explorer's page; refuse any other request."""
-        self.close_connection = True  # Until the whole body has been read.
+        self.close_connection = True  # Reset when the whole body has been read.
         if self.headers.get_all("Origin", []) not in [[origin] for origin in self.server.origins]:
             raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's page may send this request (Origin).")
         if not hmac.compare_digest(self.headers.get("X-Merkhet-Token", "").encode(), self.server.token.encode()):

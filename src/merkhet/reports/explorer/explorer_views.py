@@ -44,7 +44,7 @@ _QUESTION_COLUMNS = (
 
 
 class Views:
-    """Serve the views of one run; each maps the parameters of a request to JSON content."""
+    """Views of one run; each maps the parameters of a request to JSON content."""
 
     def __init__(self, tables: RunTables, folder: Path, title: str, record: Mapping[str, Any]) -> None:
         self.tables, self.folder, self.title, self.record = tables, folder, title, record

@@ -29,7 +29,7 @@ _FILLERS = ("it", "the", "one", "a", "1", "的", "一", "是")
 
 @dataclass(frozen=True)
 class Playable:
-    """Describe a model of the playground."""
+    """A model of the playground."""
 
     name: str
     kind: str
@@ -41,7 +41,7 @@ class Playable:
 
 @dataclass(frozen=True)
 class PlayRequest:
-    """Hold a sentence to ask, with its candidates, probe and models."""
+    """A sentence to ask, with its candidates, probe and models."""
 
     prompt: str
     candidates: tuple[str, ...]
@@ -67,10 +67,10 @@ def read_play_request(content: Any, names: Sequence[str]) -> PlayRequest:
         RequestError: if the content is invalid; the message is shown to the user.
     """
     if not isinstance(content, dict):
-        raise RequestError("A play request is an object with text, candidates and models.")
+        raise RequestError("A play request must be an object with text, candidates and models.")
     text, probe = content.get("text"), content.get("probe", "rank")
     if probe not in PLAY_PROBES:
-        raise RequestError(f"The probe is one of {', '.join(PLAY_PROBES)}.")
+        raise RequestError(f"The probe must be one of {', '.join(PLAY_PROBES)}.")
     if not isinstance(text, str) or not text.strip():
         raise RequestError(f"Write a sentence with {SLOT} or ___ where the answer goes.")
     if len(text) > _MAX_TEXT_LENGTH:
@@ -94,7 +94,7 @@ def _read_candidates(text: Any) -> tuple[str, ...]:
     if len(candidates) > _MAX_CANDIDATES:
         raise RequestError(f"There are {len(candidates):,} candidates; write at most {_MAX_CANDIDATES:,}.")
     if any(len(candidate) > _MAX_CANDIDATE_LENGTH for candidate in candidates):
-        raise RequestError(f"A candidate has at most {_MAX_CANDIDATE_LENGTH} characters.")
+        raise RequestError(f"A candidate must have at most {_MAX_CANDIDATE_LENGTH} characters.")
     if any(SLOT in candidate for candidate in candidates):
         raise RequestError(f"A candidate fills the slot and cannot contain {SLOT}.")
     return candidates
@@ -116,7 +116,7 @@ def _read_models(content: Mapping[str, Any], names: Sequence[str]) -> tuple[tupl
 
 
 class Player:
-    """Answer one request at a time in a worker thread. A new request replaces the waiting one.
+    """Worker thread that answers one request at a time. A new request replaces the waiting one.
 
     A model is loaded when it is first used. Models that the latest request does not name are released when another
     one is loaded, so that only chosen models are in memory.

@@ -44,7 +44,7 @@ from answers_file
 
 @dataclass(frozen=True)
 class Way:
-    """Identify one way of asking."""
+    """One way of asking: a model with a probe and a method."""
 
     model: str
     probe: str
@@ -55,7 +55,7 @@ class Way:
 
 @dataclass(frozen=True)
 class RunTables:
-    """Hold a loaded run. It is safe to read from many threads.
+    """Tables of a loaded run, which many threads can read.
 
     Way ``n`` has three columns in the table ``questions``. ``verdict_n`` is 1 (right), 0 (wrong), -1 (unusable) or null
     (not asked). ``rank_n`` is the rank of the best-ranked right answer; null if nothing was ranked. ``tied_n`` says
@@ -129,7 +129,7 @@ def load_tables(folder: Path) -> RunTables:
     notes = []
     if matched < answer_count:
         notes.append(
-            f"{answer_count - matched:,} answers are to questions that this run does not have; they are left out."
+            f"{answer_count - matched:,} answers belong to questions that are not in this run; they are left out."
         )
     if repeated:
         notes.append(
@@ -167,7 +167,7 @@ def _create_file_view(connection: duckdb.DuckDBPyConnection, kind: TableKind, pa
     if path.is_file():
         source = f"read_parquet({_quoted(path)}, file_row_number = true)"
     elif kind in _REQUIRED_FILES:
-        raise InputError(f"there is no file {path}; it should hold a table of {kind.name}")
+        raise InputError(f"there is no file {path} with the table of {kind.name}; name the folder of a finished run")
     else:
         source = "(select 0 as file_row_number where false)"
     with _naming(path):
@@ -299,7 +299,7 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         reason = first_line(error).rstrip(".")
-        raise InputError(f"{path} is not a whole Parquet file ({reason}). Make it again, or fetch it anew.") from error
+        raise InputError(f"{path} is not a complete Parquet file ({reason}). Create or download it again.") from error
 
 
 def _quoted(path: Path) -> str:

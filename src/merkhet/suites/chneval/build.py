@@ -71,7 +71,7 @@ class _Drafting:
                 draft.filters += task_draft.filters
                 draft.remarks += task_draft.remarks
         if not draft.clozes and not draft.triples:
-            reason = " ".join(draft.remarks[:3]) or "they name nothing for these tasks"
+            reason = " ".join(draft.remarks[:3]) or "they have no material for these tasks"
             raise InputError(f"no questions can be made from the study's options and knowledge: {reason}")
         return draft
 

@@ -117,7 +117,7 @@ def _at_position(cells: list[str], where: str) -> Usage:
     _refuse_slot(sentence)
     if not cell.strip().isdecimal():
         raise _SkippedLineError("the position is not an integer", repr(cell))
-    # Python refuses to parse numbers of thousands of digits. No sentence has a position of twenty.
+    # Python refuses to parse thousands of digits; a position of 20 digits is outside every sentence anyway.
     position = int(cell) if len(cell.strip()) < 20 else sys.maxsize
     if position >= len(sentence):
         start = cell.strip()[:20]
@@ -179,8 +179,8 @@ def _identical_remarks(draft: DraftQuestions) -> list[str]:
     same = [triple.base.where for triple in draft.triples if triple.base.prompt == triple.answer.prompt]
     if not same:
         return []
-    blocks = counted(len(same), "block has", "blocks have")
-    return [f"{blocks} the base as its answer, which every model ranks first ({same[0]}): asked as published."]
+    blocks = counted(len(same), "block has the same", "blocks have the same")
+    return [f"{blocks} base and answer, so every model ranks the answer first ({same[0]}): asked as published."]
 
 
 def _is_astral(character: str) -> bool:

@@ -44,7 +44,7 @@ class ChnEval(Suite):
         return replace(questions, about={key: value for key, value in questions.about.items() if key != "filters"})
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the names of word classes, for people."""
+        """Return the readable names of word classes."""
         return CLASSES
 
     def defaults_for(self, study: Study) -> Mapping[str, Any]:
@@ -98,8 +98,9 @@ SUITE = ChnEval(
     splits_keep_pairs=False,
     methods=(
         "Clozes leave one word out of a sentence: a function word, or a name of a fact of commonsense or of an "
-        "encyclopedia. Their candidates are the answers of the class, words of several tokens as a whole. Word senses "
-        "are asked by triples of usages of a word, of which two share a sense; equal similarities count one half."
+        "encyclopedia. The candidates of a cloze are all answers of its class; a word of several tokens is scored as a "
+        "whole. Word senses are asked by triples of usages of a word, two of which share a sense; equal similarities "
+        "count one half."
     ),
     citations=(
         """@misc{wang2020chneval,

@@ -49,9 +49,9 @@ def read_published(path: Path) -> QuestionSet:
     A question's id is its split and its official id (``test/q17``); its split comes from the file name. Adjacent masks
     are one slot. A row without exactly one slot or without an answer is skipped, counted and named.
 
-    KMIR has no candidates. To make its questions rankable, the distinct answers of each task are dealt, by their
-    content, to groups of at most 100, and a question's candidates are those of its target's group: the target and up to
-    99 answers of other questions of its task. In checking they are yes and no.
+    KMIR has no candidates. To rank answers, the distinct answers of each task are divided by a hash into groups of
+    at most 100. A question's candidates are the group of its target: the target and up to 99 answers of other questions
+    of its task. In checking they are yes and no.
 
     Raises:
         InputError: There is no file or no question, or a row has broken JSON, a missing field or a repeated qid.
@@ -138,7 +138,7 @@ def _parse(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _task(kind: str, state: _ReadState) -> str:
-    """Map a relType to a task by its distinctive word; an unknown one becomes a task of its own."""
+    """Map a relType to a task by its distinctive word; an unknown relType becomes a separate task."""
     lower = kind.lower()
     for part, task in _TASKS.items():
         if part in lower:
@@ -194,7 +194,7 @@ def _remark_swapped_splits(counts: Mapping[str, int]) -> list[str]:
 
 def _remark_skipped(state: _ReadState) -> list[str]:
     return [
-        f"Rows with {reason}, which were left out: {len(locations):,}; the first is {_strip_folder(locations[0])}."
+        f"Rows left out ({reason}): {len(locations):,}; the first is {_strip_folder(locations[0])}."
         for reason, locations in sorted(state.skipped.items())
     ]
 

@@ -152,17 +152,17 @@ SUITE = Kmir(
     published=FILES,
     analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
     methods=(
-        "Questions were made from facts by paraphrased templates, in the manner of KMIR. Completion leaves one name"
-        " of a fact out, where the answer is unique in the knowledge or a scope phrase makes it so. Distinction "
-        "shows three of a category and one that is not in it; no other reading of the four exists in the knowledge,"
-        " and the place of the odd one is balanced. Checking asks of a true or a corrupted statement whether it is "
-        "true, each as often; a corrupted one is neither stated nor follows by the rules. Reasoning asks for what "
-        "follows by one of six OWL 2 axioms and was not stated, openly where the answer is unique and else among "
-        "four choices, of which three are verified to be wrong; comparison asks which of four has the most or the "
-        "least of something measured. The candidates of an open question are all answers of the relation. F1 is "
-        "word F1: lower case, ASCII punctuation and articles dropped, bags of words compared with the nearest right "
-        "answer. A tuned model has learned each question type by itself from the training split; facts never "
-        "straddle splits."
+        "Questions are made from facts by paraphrased templates, in the manner of KMIR. Completion leaves out one "
+        "name of a fact; its answer is unique in the knowledge, if necessary by an added scope phrase. Distinction "
+        "shows three members of a category and an outlier; no category in the knowledge singles out another of the "
+        "four, and the outlier’s position is balanced. Checking asks whether a statement is true; true and corrupted "
+        "statements are equally frequent, and a corrupted one is neither stated nor inferred. Reasoning asks for "
+        "conclusions by one of six OWL 2 axioms that are not stated: as an open question if the answer is unique, "
+        "otherwise among four choices, three of which are verified to be wrong. Comparison asks which of four has the "
+        "highest or lowest value of a measured property. The candidates of an open question are all answers of the "
+        "relation. F1 is word F1: texts are lower-cased, ASCII punctuation and articles are dropped, and the bag of "
+        "words is compared with that of the nearest right answer. A tuned model is trained on each question type "
+        "separately, with the questions of the training split; no fact occurs in two splits."
     ),
     citations=(
         """@misc{gao2022kmir,

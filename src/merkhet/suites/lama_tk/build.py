@@ -88,10 +88,8 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
     sampled = _add_answers(apply_limits(QuestionSet(all_questions), study).questions, statements, facts)
     questions, candidates, dropped = add_candidates(sampled, pools)
     if dropped:
-        subject_phrase = "1 question offers" if dropped == 1 else f"{dropped:,} questions offer"
-        data_card["remarks"].append(
-            f"{subject_phrase} nothing but right answers, and {'is' if dropped == 1 else 'are'} left out."
-        )
+        subject_phrase = "1 question is" if dropped == 1 else f"{dropped:,} questions are"
+        data_card["remarks"].append(f"{subject_phrase} left out: all candidates are right.")
     fact_ids = pc.unique(pc.list_flatten(questions["facts"]))
     asked_facts = facts.table.filter(pc.is_in(facts.table["fact_id"], fact_ids))
     return QuestionSet(questions, candidates, statement_facts(asked_facts), frequencies, data_card)

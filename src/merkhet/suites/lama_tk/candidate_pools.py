@@ -22,7 +22,7 @@ ROLE_SQL = f"case when mask in ('subject', 'object') then mask else '{TIME}' end
 RIGHT_DIVISOR = 10
 """At most one candidate in this many is right."""
 DRAWS_PER_NAME = 20
-"""Draws by frequency per missing name; what is still missing then is drawn uniformly."""
+"""Number of draws by frequency per missing name; names still missing after these are drawn uniformly."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Pools:
     mentions: Mapping[str, Sequence[str]]
     """The names of each sampled set, once for each fact that mentions them."""
     related: Mapping[tuple[str, str, str], Sequence[str]]
-    """Names by relation, role and the name in the other role: who held an office, what somebody held."""
+    """Names by relation, role and the name in the other role: the holders of an office, the offices of a person."""
     fact_names: Mapping[str, tuple[str, str]]
     """Names of the subject and the object of each fact."""
 
@@ -147,10 +147,10 @@ def add_candidates(questions: pa.Table, pools: Pools) -> tuple[pa.Table, pa.Tabl
 def _draw_choices(row: Mapping[str, Any], pools: Pools) -> list[str]:
     """Draw the choices of a question: the target, other right answers, and distractors.
 
-    At most a tenth is right: hundreds of members of a parliament are right, and a guess would be, too. Up to half of
-    the distractors were in the same relation to the same entity at another time. The others are drawn by frequency in
-    the facts, so that frequency does not give the right ones away. No distractor occurs in the prompt, where a model
-    would merely repeat it, or differs from a right answer by case alone.
+    At most a tenth is right: with hundreds of right answers (members of a parliament), guesses would be right, too. Up
+    to half of the distractors were in the same relation to the same entity at another time. The others are drawn by
+    frequency in the facts, so that frequency does not reveal the right answers. No distractor occurs in the prompt,
+    where a model would merely repeat it, or differs from a right answer by case alone.
     """
     mask = row["template"].rpartition("/")[2]
     subject_name, object_name = pools.fact_names[row["facts"][0]]

@@ -101,7 +101,7 @@ class SetsRuntime:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a model stores, and what it is asked then."""
+    """What a model stores, and what it is then asked."""
 
     label: str
     """Follows the model's name in tables."""
@@ -209,7 +209,7 @@ def make_sets(context: StepContext[SetsParams, SetsRuntime]) -> None:
     for name, size in sizes.items():
         if sizes.get(f"{name}{_WITHOUT_SUFFIX}") == size and name in params.stored:
             count = params.recipes[name].facts
-            remarks[f"No statement of {count:,} facts has several right answers: with conflict is without."] = None
+            remarks[f"No statement of {count:,} facts has several right answers: both conditions are equal."] = None
     write_json(context.folder / ABOUT_SETS, {"statements": sizes, "remarks": [*params.remarks, *remarks]})
 
 
@@ -315,7 +315,7 @@ def _limit_count(requested: int | None, available: int, kind: str) -> tuple[int,
 
 
 class _SetMaker:
-    """Makes sets of statements by their recipes."""
+    """Maker of sets of statements from recipes."""
 
     def __init__(self, facts: TemporalFacts, wordings: Wordings, entities: str, seed: int) -> None:
         self.facts, self.wordings, self.entities, self.seed = facts, wordings, entities, seed

@@ -29,16 +29,17 @@ FactCount = Annotated[
 class LamaTkOptions(SuiteOptions):
     """Options of a study of LAMA-TK."""
 
-    granularity: Literal["year", "month", "day"] = Field("year", description="how exact times are")
+    granularity: Literal["year", "month", "day"] = Field("year", description="granularity of times")
     relations: Annotated[tuple[Annotated[str, Field(pattern=r"\S")], ...], Several, Unique] = Field(
-        (), description="relations that are asked about, by their names or predicates (all that have times and words)"
+        (),
+        description="relations that are asked about, by their names or predicates (all that have times and a wording)",
     )
-    wordings: StudyPath | None = Field(None, description="a YAML file with your own words for relations")
+    wordings: StudyPath | None = Field(None, description="a YAML file with your own wordings of relations")
     candidates: int | None = Field(
-        100, ge=2, description="number of names that a question offers, at most a tenth of them right (null: all)"
+        100, ge=2, description="number of candidates of a question, at most a tenth of them right (null: all)"
     )
     experiment: Literal["storage", "boundary", "implicit"] = Field(
-        "storage", description="memorize: what is stored and asked"
+        "storage", description="memorize: the experiment to run"
     )
     sizes: Annotated[tuple[FactCount, ...], Several] = Field(
         (None,), min_length=1, description="memorize, storage: numbers of stored facts, or all ([all])"
@@ -48,7 +49,7 @@ class LamaTkOptions(SuiteOptions):
         min_length=1,
         description="memorize, storage: with or without the statements that have several right answers",
     )
-    static: bool = Field(False, description="memorize, storage: true: also the same facts without their times")
+    static: bool = Field(False, description="memorize, storage: store the same facts also without their times")
     facts: FactCount = Field(None, description="memorize, boundary and implicit: number of stored facts (all)")
     relation: str | None = Field(
         None, description="memorize, boundary: the relation whose facts are stored (the most frequent)"
@@ -56,7 +57,7 @@ class LamaTkOptions(SuiteOptions):
     dynamic: Annotated[tuple[Annotated[int, Field(ge=0, le=100)], ...], Several, Unique] = Field(
         (0, 10, 100),
         min_length=1,
-        description="memorize, boundary: percentages of statements that lose their other time",
+        description="memorize, boundary: percentages of statements whose other time is left out",
     )
     trainings: int = Field(
         1, ge=1, le=100, description="memorize: number of trainings of every model, each with another seed"

@@ -1,4 +1,4 @@
-"""Plan of a memorizing study: facts first, then sets of statements, then the ordinary plan of these."""
+"""Plan of a memorizing study: facts, sets of statements, then the ordinary steps of a study."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ METHODS = (
 
 
 def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Plan to gather facts and make sets of statements; then memorize, recall, score and report as any study.
+    """Plan a memorizing study: gather facts, make sets of statements, memorize, recall, score and report.
 
     Raises:
         InputError: A model cannot memorize, or options and settings do not fit a memorizing study.
@@ -197,7 +197,7 @@ def _check_model_kind(model: ResolvedModel) -> None:
         return
     kind = "an encoder without a masked head" if model.kind == "encoder" else f"a {model.kind} model"
     if model.kind == "baseline":
-        kind = "a baseline" + (" (which is asked anyway)" if model.name == FREQUENCY else "")
+        kind = "a baseline" + (" (which every run asks)" if model.name == FREQUENCY else "")
     raise InputError(
         f"only masked models can memorize, and {model.name} is {kind}; leave it out, or name a masked model or "
         "random:2x128"
@@ -272,7 +272,7 @@ class Memory:
         )
 
     def _baseline_steps(self) -> list[AnyStep]:
-        """Make the steps of the baseline, which is asked for each stored set all that models are asked then."""
+        """Make the steps of the baseline; for each stored set it is asked the same statements as the models."""
         by_set: dict[str, list[Condition]] = {}
         for condition in self.design.conditions:
             by_set.setdefault(condition.stored, []).append(condition)

@@ -108,7 +108,7 @@ def _columns(table: Path) -> dict[str, str]:
 
 
 def _remarks(report: ImportSummary) -> tuple[str, ...]:
-    """Word which rows were skipped and what was not used."""
+    """Make remarks on skipped rows and on unused data."""
     remarks = []
     if report.bad:
         subject_phrase = "1 row is no fact and was" if report.bad == 1 else f"{report.bad:,} rows are no facts and were"

@@ -60,5 +60,5 @@ class OntoprobeOptions(SplitOptions):
 
     @property
     def allows_leaks(self) -> bool:
-        """Whether facts or prompts may straddle splits; the published code is reproduced with its leaks."""
+        """Whether splits may share facts or prompts, as they do in the published code."""
         return self.leaks or self.compat is not None

@@ -99,7 +99,7 @@ class _ModelSteps:
     def _soft_reasoning(
         self, choice: ProbeChoice, loss: str, weights: list[str], combined: Sequence[str]
     ) -> list[AnyStep]:
-        """Ask rules with soft templates, soft conjunctions, or both; the last start from the prompts of memorizing."""
+        """Ask rules with soft templates, soft conjunctions, or both; soft-soft starts from the memorizing prompts."""
         steps: list[AnyStep] = []
         if any(kind.startswith(SOFT) for kind in combined):
             tasks = [*self.rules, PREDISPOSITION]

@@ -207,7 +207,7 @@ class _PublishedFiles:
             labels = ", ".join(repr(gold) for gold in sorted(unlisted))
             self.remarks.append(
                 f"{counted(len(unlisted), 'right answer')} of {name}, in {counted(unlisted.total(), 'row')}, cannot be "
-                f"chosen: not in the list of candidates ({labels})."
+                f"chosen: missing from the list of candidates ({labels})."
             )
 
 

@@ -123,7 +123,7 @@ class OntoProbe(Suite):
         return _questions(study, published, "OntoProbe")
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the names of tasks, for people."""
+        """Return the readable names of tasks."""
         return {**TASK_NAMES, **{f"{task}-choice": f"{text} (multiple choice)" for task, text in TASK_NAMES.items()}}
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:

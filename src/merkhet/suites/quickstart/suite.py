@@ -90,7 +90,7 @@ def _limit_relations(study: Study, schema: Schema) -> Schema:
 
 
 def _covers(questions: QuestionSet, schema: Schema, study: Study) -> bool:
-    """Tell whether every relation of a limited schema has a question; if not, the other relations are needed too."""
+    """Return whether every relation of a limited schema has a question; if not, the other relations are needed."""
     rows = questions.questions.select(["task", "template"]).to_pylist()
     asked = {(row["task"], row["template"].rpartition("/")[0]) for row in rows}
     return all(

@@ -16,7 +16,7 @@ from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 _HAN = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+|[^\w\s]")
-_FIRST_UNSPACED = 0x0E00  # Most scripts from Thai on put no blanks between words.
+_FIRST_UNSPACED = 0x0E00  # Thai: most scripts from here on put no spaces between words.
 
 
 def word_positions(text: str, word: str, ignore_case: bool = False) -> list[int]:

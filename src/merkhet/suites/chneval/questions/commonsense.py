@@ -152,7 +152,7 @@ def commonsense_clozes(
 
 
 class _PairAnswers:
-    """Right answers to clozes, as far as the pairs tell."""
+    """Right answers to clozes according to the pairs."""
 
     def __init__(self, pairs: Iterable[Triple]) -> None:
         self._answers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
@@ -218,7 +218,7 @@ def _cloze(
     longest: int,
     characters: int | None,
 ) -> Cloze | None:
-    """Make a cloze from the first suitable template of the relation, beginning with a drawn one."""
+    """Make a cloze from the first suitable template of the relation, starting at a random one."""
     count = len(wording.templates)
     first = derived_seed(seed, *pair.fact) % count
     for side in sides:

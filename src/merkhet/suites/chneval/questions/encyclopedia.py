@@ -130,7 +130,7 @@ def _matches(
 
 
 class _WordFinder:
-    """Find which of many words occur in a text, by their first two characters."""
+    """Index of many words by their first two characters, to find those in a text."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = set(words)
@@ -172,7 +172,7 @@ def _disjoint(first: tuple[int, int], second: tuple[int, int]) -> bool:
 
 
 def _first_usage(windows: Iterable[str], triple: Triple, characters: int | None, where: str) -> Usage | None:
-    """Return the first window with an item that occurs once; the object goes before the relation and the subject."""
+    """Return the first window with an item that occurs once, in the order object, relation, subject."""
     for window in windows:
         for item in (triple.object, triple.relation, triple.subject):
             if has_askable_length(item, characters):

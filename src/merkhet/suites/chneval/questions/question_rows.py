@@ -79,7 +79,7 @@ class DraftQuestions:
     filters: list[Mapping[str, Any]] = field(default_factory=list)
     """Rows of the data card (filter, task, before, after), in the order of the filters."""
     remarks: list[str] = field(default_factory=list)
-    """Sentences about anomalies and about what was left out, with file and line."""
+    """Remarks on anomalies and on skipped lines, with file and line."""
 
 
 def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
@@ -105,7 +105,7 @@ def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
     rows += [_assign_id(_triple_row(triple, seed), id_counts) for triple in draft.triples]
     rows.sort(key=lambda row: TASKS.index(row["task"]))
     candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in candidate_sets.values()]
-    # Count by class: the few answers of a small relation would reveal themselves.
+    # Count by class: counts by relation would reveal the few answers of a small relation.
     answer_counts = Counter(
         (row["task"], row["domain"] or row["task"], row["target"]) for row in rows if "words" not in row
     )
@@ -155,7 +155,7 @@ def _cloze_row(cloze: Cloze, candidate_set: str) -> dict[str, Any]:
 
 def _triple_row(triple: SenseTriple, seed: int) -> dict[str, Any]:
     right, wrong = triple.answer, triple.distractor
-    # The order is drawn, so that it tells nothing about the answer.
+    # The order is random, so that it does not reveal the answer.
     pair = [right, wrong] if derived_seed(seed, triple.base.prompt, right.prompt, wrong.prompt) % 2 else [wrong, right]
     words = [triple.base.word, *(usage.word for usage in pair)]
     return {

@@ -14,7 +14,7 @@ from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
-# Scripts that put no blanks between words: Han, kana, Thai, Lao, Tibetan, Myanmar and Khmer.
+# Scripts without spaces between words: Han, kana, Thai, Lao, Tibetan, Myanmar and Khmer.
 _UNSPACED = re.compile(
     "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff]"

@@ -35,7 +35,7 @@ _EXPLANATION = (
     "share of training examples without the other time. Every start (end) of the same subject with the same object is "
     "right. “The other end” is the share of first answers that are the fact's end where its start was asked for, or "
     "its start where its end was, and that are wrong. The baseline frequency ranks times by how often they are stored. "
-    f"Differences are against the same model with no times left out. {INTERVALS}"
+    f"Differences compare with the same model with no times left out. {INTERVALS}"
 )
 
 
@@ -136,7 +136,7 @@ def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequenc
         *(Column("Model"), Column("times left out"), Column("asked"), Column("Score")),
         *(Column("against none left out", "points"), Column("p", "p"), Column("n", "count")),
     )
-    return Table("Times left out against none left out, on the same statements.", columns, rows)
+    return Table("Models with times left out, compared with none left out on the same statements.", columns, rows)
 
 
 def _conflict_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table | None:
@@ -153,7 +153,7 @@ def _conflict_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
         *(Column("Model"), Column("times left out")),
         *(Column(f"{LABELS[metric]}, {kind}", "share") for metric in metrics for kind in ("one time", "several")),
     )
-    caption = "Starts and ends of what has one, and of what has several (held again)."
+    caption = "Starts and ends where there is one, and where there are several (held again)."
     return Table(caption, columns, tuple(rows), aside=True) if rows else None
 
 
@@ -222,7 +222,7 @@ def _describe_base(
             "starts and ends in other words"
         )
         stored = run.cell(memorized.model, STATEMENT, "acc@1")
-        text += "" if stored is None else f", {format_score(stored)} on what was stored"
+        text += "" if stored is None else f", {format_score(stored)} on stored statements"
         key = ("both", "acc@1", memorized.model)
         change = next((paired for paired in differences if (paired.task, paired.metric, paired.model) == key), None)
         if change is not None:

@@ -90,7 +90,9 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
         *(Column(f"frequency {first}", "share"), Column(f"frequency {last}", "share")),
         Column(f"chance {first}", "share"),
     )
-    caption = "Stored statements, years inside in stored words (within) and in others (paraphrase), and order."
+    caption = (
+        "Stored statements, years inside an interval in stored words (within) and in others (paraphrase), and order."
+    )
     return Table(caption, columns, tuple(rows))
 
 
@@ -129,7 +131,7 @@ def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequenc
         *(Column("Model"), Column("Score"), Column("paraphrase against within", "points")),
         *(Column("p", "p"), Column("facts", "count")),
     )
-    return Table("The same facts in words that were not stored against those that were.", columns, rows)
+    return Table("The same facts in another wording, compared with the stored wording.", columns, rows)
 
 
 def _bar_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Figure:

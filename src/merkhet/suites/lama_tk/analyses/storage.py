@@ -74,7 +74,7 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
         *(*_HEAD_COLUMNS, Column("statements", "count")),
         *(Column(LABELS[metric], "share") for metric in run.metrics),
     )
-    return Table("What was stored, asked again.", columns, tuple(rows))
+    return Table("Recall of stored statements.", columns, tuple(rows))
 
 
 def _training_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table:
@@ -90,7 +90,7 @@ def _training_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
         *(*_HEAD_COLUMNS, Column("epochs", "count"), Column("seconds", "count")),
         *(Column(f"{name} {LABELS[metric]}", "share") for name in ("frequency", "chance") for metric in first_and_last),
     )
-    return Table("What storing took, and what the baseline and guessing have.", columns, tuple(rows), aside=True)
+    return Table("Training effort, and scores of the baseline and of chance.", columns, tuple(rows), aside=True)
 
 
 def _curve_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel], metric: str) -> Figure:
@@ -246,7 +246,7 @@ def _describe_base(
 
 
 def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> list[str]:
-    """Word the score at the largest size, and the largest size with sufficient accuracy."""
+    """State the score at the largest size, and the largest size with sufficient accuracy."""
     metric = run.metrics[0]
     cells = {memorized.facts or 0: run.cell(memorized.model, STATEMENT, metric) for memorized in by_size}
     values = {facts: cell.value for facts, cell in cells.items() if cell is not None and cell.value is not None}
@@ -256,7 +256,7 @@ def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> 
     condition = f"{_condition_kind(memorized)} conflict" if not memorized.static else "without times"
     text = (
         f"{quote_name(memorized.base)}, {largest:,} facts {condition}: {LABELS[metric]} {format_score(cells[largest])} "
-        "on what was stored"
+        "on stored statements"
     )
     if len(values) == 1 or metric != "acc@1":
         return [f"{text}."]
@@ -267,7 +267,8 @@ def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> 
         return [f"{text}; below {percent(_TARGET_ACCURACY)} at every size that was tried."]
     tried = join_names([f"{facts:,}" for facts in sorted(values)])
     return [
-        f"{text}; {max(sufficient):,} is the most of {tried} facts at which it is at least {percent(_TARGET_ACCURACY)}."
+        f"{text}; of {tried} facts, {max(sufficient):,} is the largest number with at least "
+        f"{percent(_TARGET_ACCURACY)}."
     ]
 
 
@@ -290,7 +291,7 @@ def _describe_cost(base: str, of_base: Sequence[MemorizedModel], costs: Sequence
         ruled_out = max(0.0, -comparison.low)
         verdict = f"no cost is visible, and one of more than {100 * ruled_out:.1f} points is ruled out"
     else:
-        verdict = "it costs accuracy" if comparison.difference < 0 else "it costs no accuracy but adds to it"
+        verdict = "it costs accuracy" if comparison.difference < 0 else "it increases accuracy"
     lower = sum(paired.difference < 0 and paired.p < 0.05 for paired in by_size.values())
     sizes = f" (a cost is visible at {lower} of {len(by_size)} sizes)" if len(by_size) > 1 else ""
     return [f"{lead}: {verdict}{sizes}."]

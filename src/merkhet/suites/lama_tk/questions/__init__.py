@@ -1,1 +1,1 @@
-"""Questions about facts with times: statements with one thing masked, and queries in words that were never stored."""
+"""Questions about facts with times: masked statements, and queries in other words."""

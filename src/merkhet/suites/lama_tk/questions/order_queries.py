@@ -1,4 +1,4 @@
-"""Order queries: who held a position first or last, who came before or after somebody."""
+"""Order queries: the first and the last holder of a position, and predecessors and successors."""
 
 from __future__ import annotations
 

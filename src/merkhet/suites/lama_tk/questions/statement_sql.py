@@ -42,7 +42,7 @@ _ORDER = "list_position(['subject', 'object', 'start', 'end', 'time'], mask)"
 class Composer:
     """A database that composes statements.
 
-    ``worded`` has the facts in words, ``made`` the questions made of them. A fact of a symmetric relation is in
+    ``worded`` holds the facts in words, ``made`` the questions made from them. A fact of a symmetric relation is in
     ``worded`` in both directions; the one that is not stated is ``mirrored``: it makes answers right, but is not asked.
     The same holds for rows of ``made`` that are not ``asked``.
     """
@@ -128,8 +128,8 @@ class Composer:
         )
         repeated = self.count("select (select count(*) from made where asked) - (select count(*) from asked)")
         if repeated:
-            verb = "statement says" if repeated == 1 else "statements say"
-            self.remarks.append(f"{repeated:,} {verb} what another one says in the same words: asked once.")
+            noun = "statement duplicates" if repeated == 1 else "statements duplicate"
+            self.remarks.append(f"{repeated:,} {noun} another one; duplicates are asked once.")
         self.run(
             """create temp table questions as select prompt, row_number() over () - 1 as question,
                 list_sort(list_distinct(list(target))) as answers from made group by prompt"""
@@ -205,7 +205,7 @@ def open_composer(facts: TemporalFacts, wordings: Wordings, entities: str) -> It
 
 
 def read_remarks(statements: pa.Table) -> tuple[str, ...]:
-    """Read the remarks on statements in memory: what was skipped, and why."""
+    """Read the remarks on statements in memory: skipped facts and reasons."""
     encoded = (statements.schema.metadata or {}).get(_REMARKS)
     return tuple(json.loads(encoded)) if encoded else ()
 

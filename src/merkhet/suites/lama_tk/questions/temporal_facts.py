@@ -36,12 +36,12 @@ _FACTS = pa.schema(
 _LEFT_OUT = {
     "values": "a number instead of an object",
     "without times": "neither a start nor an end",
-    "year 0": "a time in the year 0, which there was not",
+    "year 0": "a time in the year 0, which does not exist",
     "end before start": "an end before their start",
     "without start": "no start",
     "without end": "no end",
     "coarse": "a time that is coarser than a {granularity}",
-    "two times": "two times, where their relation has one",
+    "two times": "two times, but their relation allows one",
     "reserved": f"a name or an id with {SLOT}, {OPEN} or {CLOSE} in it",
 }
 """Why facts are skipped, by the name of the count."""
@@ -138,7 +138,7 @@ def sample_facts(facts: TemporalFacts, count: int | None, seed: int) -> Temporal
 
 def shortage_remark(requested: int, available: int, kind: str = "facts") -> str:
     """Word the remark that there are fewer facts than requested."""
-    return f"{requested:,} {kind} were asked for, and there are {available:,}: all of them are taken."
+    return f"{requested:,} {kind} were requested, but there are only {available:,}: all are used."
 
 
 def draw_sql(seed: int, *parts: str) -> str:
@@ -332,18 +332,17 @@ def _word_remarks(counts: Mapping[str, int], granularity: str, unworded: Iterabl
             yield f"{counts[name]:,} {verb} {reason.format(granularity=granularity)}: left out."
     if counts["merged"]:
         merged = _count_phrase(counts["merged"], "fact")
-        yield f"{merged} the same as another one when seen by the {granularity}: taken once."
+        yield f"{merged} equal to another one at the granularity {granularity}: kept once."
     if counts["early"]:
         yield f"{_count_phrase(counts['early'], 'fact')} from before the year 1000: kept, written as AD 476 or 44 BC."
     if counts["shared names"]:
         yield (
-            f"{_count_phrase(counts['shared names'], 'name')} shared by several entities: whoever a sentence may mean "
-            "is a "
-            "right answer."
+            f"{_count_phrase(counts['shared names'], 'name')} shared by several entities: each "
+            "entity that a sentence may mean is a right answer."
         )
     if counts["unnamed"]:
         entities = "entity has" if counts["unnamed"] == 1 else "entities have"
-        yield f"{counts['unnamed']:,} {entities} no name: called by the id."
+        yield f"{counts['unnamed']:,} {entities} no name: named by the id."
     names = list(unworded)
     if names:
         examples = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")

@@ -195,7 +195,7 @@ class _MemorizingScores:
         return next((variant for variant in templates if variant.template == f"{task}/3"), templates[0])
 
     def _column_variants(self, task: str, column: _TableColumn) -> list[Variant]:
-        """Return the column's variants of a task; for a baseline one with template "", which stands for all."""
+        """Return the column's variants of a task; a baseline has one, whose template "" means all."""
         variants = [variant for variant in self.variants.get(task, {}) if variant.line.model in column.models]
         return [Variant(variants[0].line, "")] if variants and column.baseline else variants
 

@@ -34,7 +34,7 @@ def make_ontology_questions(statements: Statements, options: OntologyOptions | N
     rows += reasoning_rows
     shown = Counter(row["shown"] for row in premises)
     if missing := shown["second"] - shown["other"]:
-        remarks.append(f"{missing:,} reasoning questions have no control, as every other premise applies.")
+        remarks.append(f"{missing:,} reasoning questions have no control, because every other premise applies.")
     if options.choice:
         choice_rows, choice_premises = choice_questions(statements, options)
         rows += choice_rows
@@ -65,13 +65,15 @@ def _distinct(rows: Sequence[Row], remarks: list[str]) -> list[Row]:
             repeated[row["task"]].add(row["qset"])
         distinct.setdefault(row["question_id"], row)
     for task, facts in repeated.items():
-        subject = f"{len(facts):,} statements of {task} ask" if len(facts) > 1 else f"One statement of {task} asks"
-        remarks.append(f"{subject} what another row asks in the same words; duplicates are asked once.")
+        subject = (
+            f"{len(facts):,} statements of {task} repeat" if len(facts) > 1 else f"One statement of {task} repeats"
+        )
+        remarks.append(f"{subject} the question of another row; duplicates are asked once.")
     return list(distinct.values())
 
 
 def _unasked_remarks(statements: Statements, rows: Sequence[Row], tasks: Sequence[str]) -> list[str]:
-    """Remark on each task and split with statements that gave no question."""
+    """Remark on statements without a question, by task and split."""
     asked = {(row["task"], row["split"], row["qset"]) for row in rows}
     missing: Counter[tuple[str, str]] = Counter()
     for statement in set(statements.statements):

@@ -63,7 +63,7 @@ class OntologyOptions:
 
 
 class Wording:
-    """Word statements, premises and hypotheses."""
+    """Wording of statements, premises and hypotheses."""
 
     therefore = "Therefore ,"
 

@@ -174,7 +174,7 @@ def _ancestor_chains(
 def _stated_chains(
     side: str, names: Iterable[str], stated: Mapping[str, tuple[str, ...]], ontology: Ontology
 ) -> dict[str, list[str]]:
-    """Return the stated domains or ranges of properties, without alternatives, none of which follows."""
+    """Return the stated domains or ranges of properties; alternatives are left out, since none of them is entailed."""
     definite = [entity for entity in names if entity in stated and (side, entity) not in ontology.alternatives]
     return {entity: _with_equivalents(stated[entity], ontology) for entity in definite}
 

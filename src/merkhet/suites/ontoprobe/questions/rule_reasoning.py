@@ -77,7 +77,7 @@ def draw_statements(statements: Sequence[Statement], limit: int | None, seed: in
 
 
 class RuleQuestionMaker:
-    """Make the questions of rules over statements of an ontology."""
+    """Maker of the questions of rules over statements of an ontology."""
 
     def __init__(self, statements: Statements, options: OntologyOptions) -> None:
         self.statements = statements
