@@ -51,7 +51,7 @@ def test_a_card_is_json_and_says_how_it_was_made(rank_cards, models) -> None:
     assert card["made"]["command"] == f"merkhet calibrate rank --trainings {TRAININGS}"
     assert card["made"]["torch"] and card["made"]["merkhet"] and card["seed"] == 0
     assert str(models.folder) not in json.dumps(card)
-    assert any("The models knew" in sentence for sentence in card["sentences"])
+    assert any("without a probe, the models know" in sentence for sentence in card["sentences"])
     assert "for 30 in the wording of the questions and in another" in card["about"]
 
 
@@ -233,6 +233,5 @@ def test_a_kind_that_a_probe_cannot_ask_is_refused(probe: str, kind: str, reason
 def test_transfer_is_told(rank_cards) -> None:
     rows = by_place(rank_cards["masked"])
     assert rows[IN_OTHER_WORDS, TRAINED]["role"] == "transfer" and rows[IN_OTHER_WORDS, TRAINED]["wanted"] is None
-    assert any(
-        sentence.startswith("Transfer: of facts that were shown") for sentence in rank_cards["masked"]["sentences"]
-    )
+    transfer = [sentence for sentence in rank_cards["masked"]["sentences"] if sentence.startswith("Transfer: it finds")]
+    assert transfer and "facts that were shown in other words only" in transfer[0]
