@@ -170,7 +170,7 @@ def _file_digests(folder: Path) -> dict[str, str]:
 
 
 def _is_intact(folder: Path) -> bool:
-    """Check the checksums of an index; searching does not."""
+    """Check the files of an index against their checksums. A search skips this check."""
     try:
         checksums = json.loads((folder / _CHECKSUMS).read_bytes())
         return bool(checksums) and all(file_digest(folder / name) == checksum for name, checksum in checksums.items())

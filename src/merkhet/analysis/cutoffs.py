@@ -81,7 +81,10 @@ class _PromptAnswers:
 
 
 def cutoffs(inputs: AnalysisInput) -> Analysis | None:
-    """Compare threshold sets with one answer and with the right number; None if no prompt has several answers."""
+    """Compare ways to choose the number of answers: by a probability threshold, one, and the right number.
+
+    None if there is nothing to compare, such as no prompt with several right answers.
+    """
     run = MemorizedRun(inputs)
     rows: list[TableRow] = []
     bins: list[TableRow] = []

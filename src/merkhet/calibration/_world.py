@@ -28,7 +28,7 @@ class WorldTexts:
 
 @dataclass(frozen=True)
 class World:
-    """A world to calibrate with."""
+    """An invented world for calibration: sentences to train on, and questions with known answers."""
 
     sentences: Sequence[Sentence]
     questions: Sequence[Question]

@@ -101,7 +101,11 @@ def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
 
 
 def choose_build_engine(text: str | None, memory: str | None = None) -> Engine:
-    """Choose the engine of a command that only builds; refuse an engine that only asks."""
+    """Choose the engine of a command that builds questions or infers facts, and asks no model.
+
+    Raises:
+        InputError: The engine can only ask models.
+    """
     engines = choose_engines([text] if text else [], memory)
     if engines.ask.name != ASK_ENGINES[0]:
         raise InputError(

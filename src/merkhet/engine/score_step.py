@@ -123,7 +123,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
 
 
 def question_classes(question_set: QuestionSet, column: str | None) -> dict[str, str]:
-    """Return the class of each question that scores are averaged over; empty without such a column."""
+    """Return the class of each question, for scores that are means over classes; empty if ``column`` is None."""
     if column is None:
         return {}
     rows = question_set.questions.select(["question_id", column]).to_pylist()

@@ -110,7 +110,7 @@ class Terms:
         return self.names[entity].casefold(), entity
 
     def nearest_first(self, distances: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the representatives of terms at these distances, the nearest first, then by name."""
+        """Return the distinct representatives of the terms, sorted by distance, then by name."""
         return _nearest_first(distances, self.representatives, self.names)
 
 

@@ -212,7 +212,7 @@ def _widened_quantile(influences: FloatArray, level: float) -> float:
 
 
 def constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
-    """Return the exact binomial interval if all clusters are right or all wrong; otherwise the value itself."""
+    """Return the interval of values that are all equal: the exact binomial one for 0 and 1, else of zero width."""
     bound = ((1.0 - level) / 2.0) ** (1.0 / clusters)
     if value >= 1.0:
         return bound, 1.0

@@ -76,7 +76,7 @@ def rejoin_punctuation(text: str) -> str:
 
 
 class MaskWriter:
-    """Writes with a masked model: the likeliest token at each mask in the slot, all in one pass."""
+    """Generates text with a masked model: fills all masks of a slot in one pass, each with its likeliest token."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

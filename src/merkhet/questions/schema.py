@@ -128,7 +128,7 @@ class Schema:
         return used | {relation.kinship for relation in self.relations.values() if relation.kinship}
 
     def names(self) -> dict[str, str]:
-        """Return the names of relations, hierarchies and comparisons in sentences."""
+        """Return the display name of each relation, hierarchy and comparison, by its key in the schema."""
         sections: Sequence[Mapping[str, Any]] = (self.comparisons, self.hierarchies, self.relations)
         return {name: entry.about for section in sections for name, entry in section.items()}
 

@@ -24,7 +24,7 @@ _ROW_HEIGHT, _HEADING_HEIGHT = 24.0, 26.0
 def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | None:
     """Draw the difference of each pair of models with its interval, filled if it is significant.
 
-    Differences of shares are drawn in points; those of other metrics only if there are no shares.
+    If any metric is a share, only shares are drawn, in percentage points; otherwise, all metrics are drawn.
     Any key of ``comparisons`` but ``difference`` may be absent. None if there is nothing to draw.
     """
     known = [pair for pair in comparisons if fmt.finite_or_none(pair.get("difference")) is not None]
@@ -80,7 +80,7 @@ def _is_share(pair: Mapping[str, Any]) -> bool:
 
 
 def _difference(pair: Mapping[str, Any], factor: float) -> Point:
-    """Make the point of a pair; its group is the task and metric, and it is filled if the difference is significant."""
+    """Make the plotted point of a comparison: grouped by task and metric, and filled if significant."""
     value, low, high = (fmt.finite_or_none(pair.get(name)) for name in ("difference", "low", "high"))
     value = value or 0.0
     low, high = (value if low is None else low), (value if high is None else high)

@@ -87,7 +87,7 @@ class Scoreboard:
 
 
 def group_columns(scores: pa.Table) -> list[str]:
-    """Return the columns by which scores are grouped: all that the score schema does not declare."""
+    """Return the columns by which scores are grouped: those that are not in the score schema."""
     return [name for name in scores.column_names if name not in SCORES.schema.names]
 
 

@@ -33,7 +33,7 @@ def pad_rows(rows: Sequence[Sequence[int] | IntArray], pad: int) -> IntArray:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """Padded rows with the targets of all of them."""
+    """A batch of padded token rows, with the position and token of every training target."""
 
     inputs: dict[str, torch.Tensor]
     """Inputs of the network: ``input_ids`` and ``attention_mask``."""

@@ -45,7 +45,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class ContentSettings(Settings):
-    """How a network is trained."""
+    """Training settings of a calibration model."""
 
     epochs: PositiveInt = 40
     batch_size: PositiveInt = 64

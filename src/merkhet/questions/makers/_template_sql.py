@@ -104,7 +104,7 @@ def case_sql(branches: Iterable[tuple[str, str]], default: str = "null") -> str:
 
 
 def lookup_sql(texts: Iterable[str], number: str) -> str:
-    """Return SQL for the text at a position that an expression yields, counted from 0."""
+    """Return SQL that picks one of ``texts``; the SQL expression ``number`` yields its index, from 0."""
     return f"[{sql_literals(texts)}][{number} + 1]"
 
 

@@ -65,7 +65,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class FactsParams:
-    """The part of a study that its facts depend on, and the hashes of its sources."""
+    """Parameters of the step that gathers facts: its study settings, and the hashes of its sources."""
 
     study: Study
     contents: BuildContents

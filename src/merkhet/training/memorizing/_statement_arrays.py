@@ -320,7 +320,7 @@ class BatchLoader:
         )
 
     def answers(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the gold answers of a batch's statements: for each answer its row in the batch, and its symbol."""
+        """Return all gold answers of a batch as two arrays: the batch row of each answer, and its symbol index."""
         first, last = (self.arrays.answer_starts[batch.statements + offset] for offset in (0, 1))
         counts = last - first
         rows = np.repeat(np.arange(len(counts)), counts)

@@ -172,7 +172,10 @@ def _triple_row(triple: SenseTriple, seed: int) -> dict[str, Any]:
 
 
 def _assign_id(row: dict[str, Any], id_counts: Counter[str]) -> dict[str, Any]:
-    """Add the question id; a duplicate has a numbered id, and the id of the first as its question set."""
+    """Add the question id.
+
+    A duplicate question gets a numbered id and, unless it has a question set, the id of the first one as its set.
+    """
     first_id = question_id(row)
     id_counts[first_id] += 1
     if id_counts[first_id] == 1:

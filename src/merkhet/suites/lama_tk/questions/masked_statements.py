@@ -26,9 +26,10 @@ def make_masked_statements(
     masks: Sequence[str] = (),
     static: bool = False,
 ) -> pa.Table:
-    """Mask the subject, the object, the start and the end of each fact in turn; of a point, its one time.
+    """Make a statement for each fact and each of its parts, with this part masked.
 
-    Right answers are those of all ``facts`` with the same prompt.
+    The parts are subject, object, start and end, or subject, object and time if the fact has one time. The right
+    answers of a prompt come from all ``facts`` that give the same prompt.
 
     Args:
         entities: "text" for names, "symbols" for entities and times written as ⟦symbol⟧.

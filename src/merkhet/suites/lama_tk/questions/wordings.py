@@ -69,7 +69,7 @@ class Wordings:
         return by_name
 
     def find(self, *names: str) -> TemporalWording | None:
-        """Find the wording of the first of these names that has one."""
+        """Look the names up in order and return the first wording; None if no name has one."""
         wordings = (self._by_name.get(name.casefold()) for name in names)
         return next((wording for wording in wordings if wording is not None), None)
 

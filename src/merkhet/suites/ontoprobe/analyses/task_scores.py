@@ -274,7 +274,7 @@ class _MemorizingScores:
 
 
 def first_lines(inputs: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:
-    """Return each model's first line that answered one of the questions."""
+    """Return, by model, the first line (probe and method) that answered any of the questions."""
     lines: dict[str, Line] = {}
     for line, answers in inputs.usable.items():
         if line.model not in lines and any(name in answers for name in ids):
