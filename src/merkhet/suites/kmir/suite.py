@@ -120,7 +120,7 @@ class Kmir(Suite):
     builds_on_engines = True
 
     def build_on_engine(self, study: Study, home: Path, engine: Engine | None) -> QuestionSet:
-        """Build the questions with the tables of ``engine``."""
+        """Build the questions on ``engine``; None uses DuckDB in this process."""
         return build(study, home, engine)
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
