@@ -1,3 +1,3 @@
-"""Questions: schemas and templates, makers, quality filters, splits, review and files."""
+"""Questions: schemas, templates, makers, quality filters, splits, review and files."""
 
 from __future__ import annotations

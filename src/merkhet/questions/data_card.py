@@ -1,4 +1,4 @@
-"""Data cards of question sets: counts, filters, ambiguity, review, sources."""
+"""Data cards of question sets: counts, filters, ambiguity, review and sources."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from merkhet.questions.quality import count_values
 from merkhet.questions.question_files import QuestionSet
 
 Line = str | Sequence[str]
-"""An item of a list, or the cells of a table row; the first row of a table is its head."""
+"""Item of a list in a card, or cells of a table row; the first row of a table is its header."""
 
 
 def make_card(
     questions: QuestionSet, *, suite: str, seed: int, knowledge: Sequence[str], names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the card of a question set: its ``about`` and its counts."""
+    """Return the data card of a question set: its ``about``, its origin, and counts."""
     return {
         **questions.about,
         "suite": suite,
@@ -32,7 +32,7 @@ def make_card(
 
 
 def count_questions(questions: QuestionSet) -> dict[str, Any]:
-    """Count questions and facts, by task, by domain, and by split if there are splits."""
+    """Count the facts and the questions of a set, in total, by task, by domain, and by split if it has splits."""
     table = questions.questions
     counts: dict[str, Any] = {
         "facts": questions.facts.num_rows,
@@ -46,13 +46,13 @@ def count_questions(questions: QuestionSet) -> dict[str, Any]:
 
 
 def write_card(card: Mapping[str, Any], folder: Path) -> None:
-    """Write card.json for programs and CARD.md for people."""
+    """Write a data card as ``card.json`` for programs and ``CARD.md`` for people."""
     write_json(folder / "card.json", card)
     write_text(folder / "CARD.md", card_markdown(card))
 
 
 def card_markdown(card: Mapping[str, Any]) -> str:
-    """Format the card as Markdown; empty sections are left out."""
+    """Format a data card as Markdown, without empty sections."""
     sections: dict[str, Sequence[Line]] = {}
     for title, key in (("Tasks", "by_task"), ("Domains", "by_domain"), ("Splits", "by_split")):
         counts = _in_order(card.get(key) or {}, card.get("domains", ()) if key == "by_domain" else ())
@@ -87,7 +87,7 @@ def _in_order(counts: Mapping[str, int], order: Sequence[str]) -> list[tuple[str
 
 
 def _filters(steps: Sequence[Mapping[str, Any]]) -> list[Line]:
-    """Tabulate the filters in the order they were applied, with a column per task: before → after."""
+    """Tabulate the filters in their order of application, with the counts before → after for each task."""
     tasks = list(dict.fromkeys(str(step["task"]) for step in steps))
     by_filter: dict[str, dict[str, tuple[int, int]]] = {}
     for step in steps:

@@ -1,18 +1,18 @@
-"""English inflection of names: articles, plurals, capitals, number texts."""
+"""English forms of names: articles, plurals, capitalization and number formats."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-# A vowel letter that sounds like a consonant: European, one-way, unit (but not unimportant), user, uranium, U-turn.
+# Vowel letters that sound like a consonant: European, one-way, unit (but not unimportant), user, uranium, U-turn.
 _YOU = r"u(?![a-z])|uni(?!m|n|ron|dent)|unanim|us[aeiu]|ur[aeiou]|ut[eio]|utah|uk|ubi|uv|ugan"
 _CONSONANT_SOUND = re.compile(rf"^(?:eu|ew|one\b|once\b|oui|{_YOU})", re.IGNORECASE)
-# A vowel letter, a silent h, the name of a single letter (X-ray, H-bomb, F 15), eight, eleven and eighteen.
+# Vowel letters, silent h, letter names that begin with a vowel (X-ray, H-bomb, F 15), and 8, 11 and 18.
 _VOWEL_SOUND = re.compile(
     r"^(?:[aeiou]|y[tpg]|hour|heir|honou?r|honest|hors d|[fhlmnrsx](?=[-\s\d]|$)|8|1[18](?:\d\d)?(?!\d))", re.IGNORECASE
 )
-# Capitals read letter by letter: an MRI, an FBI; but a UN, a USB.
+# Abbreviations that are read letter by letter: an MRI, an FBI, but a UN, a USB.
 _SPELLED_AN = re.compile(r"^[FHLMNRSX][B-DF-HJ-NP-TV-Z\d]+(?![a-z])")
 _SPELLED_A = re.compile(r"^U[A-Z]+(?![a-z])")
 _THE_WORDS = re.compile(r"\b(Republic|Kingdom|States|Islands|Emirates|Federation|Union|Soviet)\b")
@@ -46,7 +46,7 @@ _ADJECTIVES = frozenset(("capable", "full", "made", "part"))
 
 
 def add_indefinite_article(name: str) -> str:
-    """Add a or an to a name: "an element", "a metal", "a European", "an hour"."""
+    """Add "a" or "an" to a name: "an element", "a metal", "a European", "an hour"."""
     if _SPELLED_A.match(name) or _CONSONANT_SOUND.match(name):
         return f"a {name}"
     return f"{'an' if _SPELLED_AN.match(name) or _VOWEL_SOUND.match(name) else 'a'} {name}"
@@ -68,8 +68,8 @@ def capitalize(text: str) -> str:
 def default_template(label: str) -> str:
     """Derive a template from a predicate's label: "The capital of X is Y.", "X is a part of Y.", "X was born in Y.".
 
-    A verb goes between subject and object; a noun with "of" or a participle gets "is"; any other label is a noun of
-    the subject.
+    A label that starts with a verb goes between subject and object. "is" precedes a label that ends in a preposition.
+    Any other label is a noun: "The label of the subject is the object."
     """
     words = label.split()
     first, last = words[0].lower(), words[-1].lower()
@@ -87,12 +87,12 @@ def default_template(label: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """Format a number for a sentence: no trailing zeros, no exponent."""
+    """Format a number for a sentence, without trailing zeros and exponent."""
     return str(int(value)) if value == int(value) else f"{value:.10f}".rstrip("0")
 
 
 def pluralize(name: str) -> str:
-    """Pluralize a noun phrase, by its last word or the noun before "of": "alkali metals", "kinds of tea"."""
+    """Pluralize the last word of a noun phrase, or the noun before "of": "alkali metals", "kinds of tea"."""
     head, preposition, rest = name.partition(" of ")
     first, blank, word = head.rpartition(" ")
     lower = word.lower()
@@ -117,4 +117,4 @@ FORMS: dict[str, Callable[[str], str]] = {
     "the": add_definite_article,
     "plural": pluralize,
 }
-"""Inflections by the form before a placeholder's name, as in ``{a object}``."""
+"""Functions that inflect a name, by the form written before a placeholder, such as ``a`` in ``{a object}``."""

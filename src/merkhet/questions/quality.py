@@ -1,4 +1,4 @@
-"""Quality filters for questions, with counts of what each removes."""
+"""Quality filters for questions, with counts of the questions that each filter removes."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PHRASES_PER_PATTERN = 400
 
 @dataclass(frozen=True)
 class Filter:
-    """A quality filter."""
+    """Quality filter for questions."""
 
     name: str
     about: str
     """One-line description."""
     keep: Callable[[pa.Table], pa.Array]
-    """Returns a mask of the questions to keep."""
+    """Function that returns a Boolean mask of the questions to keep."""
 
 
 def quality_filters(
@@ -45,14 +45,14 @@ def quality_filters(
     tasks: Sequence[str] = (),
     longest: int = MAX_ANSWER_TOKENS,
 ) -> tuple[Filter, ...]:
-    """Return the filters in the order of application: sensitive, length, self-answering, duplicates.
+    """Return the quality filters in their order of application: sensitive, length, self-answering, duplicates.
 
     Args:
-        words: Sensitive words by reason; :func:`sensitive_words` by default.
-        names: Names of entities of excluded classes, matched like words.
-        facts: Ids of facts about excluded entities, whose questions are removed.
-        tasks: Priority of tasks for a prompt that occurs in several.
-        longest: Maximum number of tokens of an answer.
+        words: Sensitive words by reason; by default those of :func:`sensitive_words`.
+        names: Names of excluded entities, matched like sensitive words.
+        facts: Ids of facts about excluded entities; questions from these facts are removed.
+        tasks: Tasks in order of priority: a prompt that occurs in several tasks is kept in the first.
+        longest: Maximum number of tokens in the target answer.
     """
     by_reason = sensitive_words() if words is None else words
     phrases = sorted({*(phrase for group in by_reason.values() for phrase in group), *names})
@@ -80,8 +80,8 @@ def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table,
     """Apply filters one after the other.
 
     Returns:
-        The remaining questions, which do not depend on the order of rows, and counts: rows of (filter, task, before,
-        after) in the order of the filters.
+        The remaining questions, which do not depend on the order of the input, and a count for each filter and task
+        with the keys filter, task, before and after.
     """
     counts: list[dict[str, Any]] = []
     tasks = sorted(pc.unique(table["task"]).to_pylist())
@@ -95,7 +95,7 @@ def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table,
 def filter_counts(
     name: str, table: pa.Table, remaining: pa.Table, tasks: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Count the questions of each task before and after a filter: rows of the data card."""
+    """Count the questions of each task before and after a filter, for the data card."""
     before, after = (count_values(questions["task"]) for questions in (table, remaining))
     return [
         {"filter": name, "task": task, "before": before.get(task, 0), "after": after.get(task, 0)}
@@ -110,7 +110,10 @@ def count_values(column: pa.ChunkedArray) -> dict[str, int]:
 
 
 def facts_about_classes(knowledge: KnowledgeBase, classes: Collection[str]) -> list[str]:
-    """Return the ids of facts about entities of classes, named by id, label or kind, or of their subclasses."""
+    """Return the ids of facts about entities of ``classes`` or their subclasses.
+
+    A class is given by its id or label, or as the kind of its entities.
+    """
     table = knowledge.query(
         """with recursive chosen as (
             select entity from names
@@ -130,7 +133,7 @@ def facts_about_classes(knowledge: KnowledgeBase, classes: Collection[str]) -> l
 
 
 def sensitive_words(path: Path | None = None) -> dict[str, tuple[str, ...]]:
-    """Return sensitive words by reason: the built-in ones, extended or replaced by a file.
+    """Return the built-in sensitive words by reason, extended or replaced by those of a file.
 
     Args:
         path: A YAML file with lists of words or phrases by reason under ``words``; ``replace: true`` drops the
@@ -168,8 +171,8 @@ def _read_words(path: Path) -> tuple[dict[str, tuple[str, ...]], bool]:
 
 
 def _mentions(table: pa.Table, phrases: Sequence[str]) -> pa.Array:
-    """Mask the rows that have one of the phrases as whole words in the prompt, an answer or a choice."""
-    # Only distinct answers and choices are searched: they repeat a lot.
+    """Return a mask of the questions that contain a phrase, as whole words, in the prompt, an answer or a choice."""
+    # Only distinct answers and choices are searched, because most of them occur many times.
     mentioned = _has_phrase(_combined(table["prompt"]), phrases)
     for column in ("answers", "choices"):
         lists = _combined(table[column])
@@ -200,16 +203,17 @@ def _pattern(phrase: str) -> str:
 
 
 def _uses_facts(table: pa.Table, facts: Collection[str]) -> pa.Array:
-    """Mask the rows that come from one of the facts."""
+    """Return a mask of the questions that are made from one of the facts."""
     lists = _combined(table["facts"])
     hit = pc.is_in(pc.list_flatten(lists), pa.array(sorted(facts), pa.string()))
     return _mask(table.num_rows, pc.list_parent_indices(lists).filter(hit))
 
 
 def _hides_answer(table: pa.Table) -> pa.Array:
-    """Mask the rows that have choices, or no answer as whole words in the prompt, ignoring its article.
+    """Return a mask of the questions whose prompt contains no right answer; questions with choices are all kept.
 
-    Answers of one or two letters are exempt: "a", "in" and "as" are symbols, and words of every prompt.
+    Answers are matched as whole words without a leading article. Answers of one or two letters are ignored, because
+    "a", "in" and "as" are symbols of elements, but also frequent words in prompts.
     """
     head, tail = _normalized_sql("split_part(prompt, $slot, 1)"), _normalized_sql("split_part(prompt, $slot, 2)")
     query = rf"""
@@ -224,14 +228,15 @@ def _hides_answer(table: pa.Table) -> pa.Array:
 
 
 def _normalized_sql(text: str) -> str:
-    """Return SQL for a text as lower-case words, with one blank before, between and after them."""
+    """Return SQL that lower-cases a text and separates and surrounds its words by single blanks."""
     return rf"regexp_replace(' ' || lower({text}) || ' ', '[^{_WORD_CHARACTERS}]+', ' ', 'g')"
 
 
 def _is_first_of_prompt(table: pa.Table, tasks: Sequence[str]) -> pa.Array:
-    """Mask the rows that are the first with their prompt, by task and id, if all rows with it have the same answers.
+    """Return a mask that keeps one question per prompt, and none if questions with this prompt have different answers.
 
-    Case is ignored, as by many models: "The symbol of [MASK] is t" is dropped if "T" has another answer.
+    The question of the first task in ``tasks`` is kept; ties are broken by task name and id. Case is ignored, because
+    many models ignore it: "The symbol of [MASK] is t" is dropped if the prompt with "T" has another answer.
     """
     query = r"""
         SELECT row FROM (
@@ -251,7 +256,7 @@ def _is_first_of_prompt(table: pa.Table, tasks: Sequence[str]) -> pa.Array:
 
 
 def _select_rows(table: pa.Table, columns: list[str], query: str, parameters: Mapping[str, Any]) -> pa.Array:
-    """Return the numbers of the rows that a query over ``questions`` selects."""
+    """Return the row numbers that an SQL query over the table ``questions`` selects."""
     numbered = table.select(columns).append_column("row", pa.array(np.arange(table.num_rows)))
     with duckdb.connect() as connection:
         connection.register("questions", numbered)
@@ -259,7 +264,7 @@ def _select_rows(table: pa.Table, columns: list[str], query: str, parameters: Ma
 
 
 def _mask(count: int, rows: pa.Array) -> pa.Array:
-    """Return a mask that is true at these rows."""
+    """Return a Boolean mask of length ``count`` that is true at the row numbers ``rows``."""
     return pc.is_in(pa.array(np.arange(count)), pc.cast(rows, pa.int64()))
 
 

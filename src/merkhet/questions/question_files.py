@@ -1,4 +1,4 @@
-"""Question sets in memory and as folders, built by merkhet or written by hand."""
+"""Question sets in memory, and their files, which are built by merkhet or written by hand."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from merkhet.core.text_formats import parse_json
 
 QUESTION_FILES = ("questions.parquet", "questions.jsonl")
 TRAINING_FILE = "training.parquet"
-"""Questions of a run that models are trained on, or that serve as examples."""
+"""File of the questions of a run that models are trained on or that serve as few-shot examples."""
 ABOUT_FILE = "about.json"
-"""Metadata of a question set, beside its tables."""
+"""File with the metadata of a question set, in the folder of its tables."""
 
 _QUESTION_COLUMNS = [
     *("question_id", "task", "prompt", "answers", "target", "choices"),
@@ -43,38 +43,38 @@ _COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Questions with the tables that belong to them."""
+    """Table of questions with the other tables that belong to it."""
 
     questions: pa.Table
     candidates: pa.Table = field(default_factory=lambda: make_table(CANDIDATES, []))
-    """Candidate sets."""
+    """Candidate sets by id, to which questions refer."""
     facts: pa.Table = field(default_factory=lambda: make_table(FACTS, []))
-    """Facts that the questions come from."""
+    """Facts from which the questions are made."""
     frequencies: pa.Table = field(default_factory=lambda: make_table(FREQUENCIES, []))
-    """How often each answer is right."""
+    """Frequency of each answer, by task and relation."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """Content of the data card besides counts: filters, ambiguity of templates, sources, remarks."""
+    """Content of the data card except counts: filters, ambiguity of templates, sources, remarks."""
     entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
-    """Names in each question, if its maker records them."""
+    """Names of entities in each question, if the question maker records them."""
     premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
-    """Premises that a question shows, and the questions that test whether a model knows the other premises."""
+    """Premises shown in each question, and ids of the questions that test whether a model knows its premises."""
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
-        """Return the candidates of each set."""
+        """Return the candidates of each candidate set, by the id of the set."""
         return {row["candidate_set"]: tuple(row["candidates"]) for row in self.candidates.to_pylist()}
 
     def as_questions(self) -> list[Question]:
-        """Return the questions as objects with their candidates."""
+        """Return the questions as :class:`Question` objects with their candidates."""
         columns = [self.questions[name].to_pylist() for name in _QUESTION_COLUMNS]
         rows = (dict(zip(_QUESTION_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
         return questions_from_rows(rows, self.candidate_sets())
 
     def by_id(self) -> QuestionTable:
-        """Return the questions by id; objects are made when one is read."""
+        """Return a table of questions by id, which creates :class:`Question` objects only when needed."""
         return QuestionTable(self.questions, self.as_questions)
 
     def clusters(self) -> dict[str, str]:
-        """Return each question's cluster id: its qset, its first fact, or the question itself."""
+        """Return the cluster id of each question: its ``qset``, else its first fact, else its question id."""
         columns = (self.questions[name].to_pylist() for name in ("question_id", "qset", "facts"))
         return {name: qset or (facts or [name])[0] for name, qset, facts in zip(*columns, strict=True)}
 
@@ -89,14 +89,14 @@ def write_questions(questions: QuestionSet, folder: Path) -> None:
 def read_questions(path: Path) -> QuestionSet:
     """Read a question set.
 
-    A hand-written question may omit its target (then the first answer) and its choices (then all answers of its task
-    in the file are the candidates).
+    A hand-written question may omit ``target``, which defaults to the first answer. Without ``choices`` and
+    ``candidate_set``, its candidates are all answers of its task in the file.
 
     Args:
-        path: A folder with questions.parquet or .jsonl and the other tables, or a file of questions.
+        path: A folder with questions.parquet or questions.jsonl and the other tables, or a file of questions.
 
     Raises:
-        InputError: A target is not among the answers or the candidates, or a candidate occurs twice.
+        InputError: There is no question, a target is not among its answers or candidates, or a candidate occurs twice.
     """
     file = find_question_file(path)
     shared: dict[str, tuple[str, ...]] = {}
@@ -114,7 +114,7 @@ def read_questions(path: Path) -> QuestionSet:
 
 
 def _refuse_wrong_candidates(questions: QuestionSet, file: Path) -> None:
-    """Refuse a target that is not among the candidates or answers, and duplicate candidates."""
+    """Raise an error if a target is not among its candidates and answers, or if a candidate occurs twice."""
     sets = questions.candidate_sets()
     distinct = {name: frozenset(texts) for name, texts in sets.items()}
     columns = (questions.questions[name].to_pylist() for name in ("target", "answers", "choices", "candidate_set"))
@@ -133,7 +133,7 @@ def _refuse_wrong_candidates(questions: QuestionSet, file: Path) -> None:
 
 
 def _row_location(file: Path, row: int) -> str:
-    """Describe the location of a row in its file; in JSON lines, blank lines count."""
+    """Return the file and the row number for an error message; in a .jsonl file, blank lines are counted."""
     if file.suffix == ".jsonl":
         with open(file, "rb") as handle:
             row = [number for number, line in enumerate(handle) if line.strip()][row]
@@ -165,12 +165,12 @@ def _read_companion(file: Path, kind: TableKind) -> pa.Table:
 
 
 def companion_paths(file: Path, *kinds: TableKind) -> list[Path]:
-    """Return the possible paths of the other tables of a question set."""
+    """Return the possible paths of the tables beside a file of questions, for all ``kinds`` if none is given."""
     return [file.parent / f"{kind.name}{ending}" for kind in kinds or _COMPANIONS for ending in (".parquet", ".jsonl")]
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """Read the data card of a folder; empty if there is none."""
+    """Read the data card of a folder; return an empty dictionary if there is none."""
     return _read_json(folder / "card.json")
 
 
@@ -180,7 +180,7 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 
 def find_question_file(path: Path) -> Path:
-    """Return the file of questions at a path: the path itself, or questions.parquet or .jsonl in it."""
+    """Return ``path`` if it is a file; if it is a folder, the questions.parquet or questions.jsonl in it."""
     if path.is_file():
         return path
     if not path.is_dir():

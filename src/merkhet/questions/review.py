@@ -1,4 +1,4 @@
-"""Human review: sheets with a sample of the questions, and the verdicts of filled-in sheets."""
+"""Human review: sheets with sampled questions, and verdicts from filled-in sheets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r")
 
 @dataclass(frozen=True)
 class Sheet:
-    """A filled-in sheet: its name and its verdicts by question."""
+    """Filled-in review sheet: its name, and its verdicts by question id."""
 
     name: str
     verdicts: Mapping[str, str]
@@ -41,12 +41,13 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Cohen's kappa of two sheets on the questions that both judge.
+    """Cohen's kappa of two review sheets on the questions that both of them judge.
 
     .. math:: \\kappa = (p_o - p_e) / (1 - p_e)
 
-    for the observed and the expected share of equal verdicts. In [-1, 1]; 0 is chance agreement given
-    the judges' margins, 1 is full agreement. None where no question is on both sheets.
+    Here, :math:`p_o` is the observed and :math:`p_e` the expected share of equal verdicts. Kappa is in [-1, 1]: 0 is
+    chance agreement given the judges' marginal distributions, 1 is full agreement. It is None if the sheets have no
+    judged question in common.
     """
 
     first: str
@@ -57,21 +58,21 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Review:
-    """The combined verdicts of all sheets."""
+    """Combined verdicts of all review sheets."""
 
     judged: Mapping[str, int]
-    """Number of questions by verdict."""
+    """Number of questions with each verdict."""
     left_out: tuple[str, ...]
     """Ids of rejected questions."""
     poor_templates: tuple[str, ...]
-    """Templates most of whose judged questions are rejected."""
+    """Templates of which more than half of the judged questions are rejected."""
     agreements: tuple[Agreement, ...]
 
 
 def draw_sample(questions: QuestionSet, count: int, seed: int) -> list[dict[str, str]]:
-    """Draw ``count`` questions as rows of a sheet, spread evenly over tasks and their relations.
+    """Sample ``count`` questions for a review sheet, spread evenly over tasks and their relations.
 
-    The draw depends on the seed and the questions' ids, not on their order.
+    The sample depends on the seed and the ids of the questions, not on their order.
     """
     table = questions.questions.append_column("row", pa.array(range(questions.questions.num_rows), pa.int64()))
     query = """
@@ -117,7 +118,7 @@ def _fact_texts(facts: pa.Table, ids: set[str]) -> dict[str, str]:
 
 
 def write_sheet(rows: Sequence[Mapping[str, str]], path: Path, title: str) -> None:
-    """Write a sheet for spreadsheets (.csv) or for a browser (.html), by the file's suffix."""
+    """Write a review sheet as a table (.csv) or as a page for a browser (.html), by the suffix of ``path``."""
     if path.suffix == ".csv":
         write_text(path, sheet_csv(rows))
     elif path.suffix in (".html", ".htm"):
@@ -127,10 +128,10 @@ def write_sheet(rows: Sequence[Mapping[str, str]], path: Path, title: str) -> No
 
 
 def render_sheet(rows: Sequence[Mapping[str, str]], title: str) -> str:
-    """Render the sheet as a self-contained HTML page that saves the verdicts as CSV.
+    """Render a review sheet as a self-contained HTML page on which reviewers can save their verdicts as CSV.
 
-    Data is escaped, and the page's content policy forbids the network and other scripts. The browser stores the
-    verdicts under a key derived from the sheet's content.
+    Data is escaped, and the page's content security policy forbids network access and foreign scripts. The browser
+    stores the verdicts under a key derived from the sheet's content.
     """
     return render_page(
         *("merkhet.questions", "pages", "review.html.j2", "review.css", "review.js"),
@@ -144,7 +145,7 @@ def render_sheet(rows: Sequence[Mapping[str, str]], title: str) -> str:
 
 
 def sheet_csv(rows: Sequence[Mapping[str, str]]) -> str:
-    """Format the sheet as CSV for spreadsheets: marked as UTF-8, with formulas escaped."""
+    """Format a review sheet as CSV for spreadsheet programs, with a UTF-8 byte order mark and escaped formulas."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
@@ -162,13 +163,15 @@ def _unescape_formula(text: str) -> str:
 
 
 def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
-    """Read the verdicts of a filled-in sheet, delimited by commas, semicolons or tabs; skip rows without a verdict.
+    """Read the verdicts of a filled-in review sheet; skip rows without a verdict.
+
+    Columns may be delimited by commas, semicolons or tabs.
 
     Args:
         known: Ids of all questions.
 
     Raises:
-        InputError: A question or verdict is unknown, or a question occurs twice; names the row.
+        InputError: A column is missing, a question or verdict is unknown, or a question occurs twice.
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; --verdicts must name a filled-in review sheet")
@@ -201,10 +204,10 @@ def _add_verdict(question: str, verdict: str, where: str, known: frozenset[str],
 
 
 def combine_verdicts(questions: QuestionSet, sheets: Sequence[Sheet], min_judged: int = 3) -> Review:
-    """Combine the verdicts of several sheets.
+    """Combine the verdicts of several review sheets.
 
-    A question is rejected if it is marked bad at least as often as good. A template is poor if at least ``min_judged``
-    of its questions are judged good or bad, and more than half of these are rejected.
+    A question is rejected if it is marked bad at least once, and at least as often as good. A template is poor if at
+    least ``min_judged`` of its questions are judged good or bad, and more than half of these are rejected.
     """
     marks: dict[str, Counter[str]] = defaultdict(Counter)
     for sheet in sheets:
@@ -250,7 +253,7 @@ def _kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 
 def apply_review(questions: QuestionSet, review: Review) -> QuestionSet:
-    """Drop the rejected questions; the card counts them as the filter ``review``."""
+    """Drop the rejected questions, and record them in the data card as filter ``review``."""
     table = questions.questions
     accepted = table.filter(pc.invert(pc.is_in(table["question_id"], pa.array(review.left_out, pa.string()))))
     if not accepted.num_rows:

@@ -1,4 +1,4 @@
-"""Sampling of questions by seed and content, with the premise questions they depend on."""
+"""Sampling of questions by seed and content, and addition of the premise questions that a sample needs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from merkhet.core.schemas import QUESTIONS, validate
 
 
 def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
-    """Sample at most ``limit`` questions of each task, ordered by id; the order of rows does not matter.
+    """Sample at most ``limit`` questions of each task; return them sorted by id.
 
-    Questions of one fact are drawn together, so that consistency can be measured; the last fact may be cut. Domains
-    alternate, and relations within a domain. Questions that compare senses of a word are drawn one by one, so that
-    the sample covers many words.
+    Questions about the same fact are drawn together, so consistency can be measured; the limit may cut off the last
+    group. Domains take turns, and so do the relations in a domain. Questions that compare senses of a word are drawn
+    one by one, so the sample covers many words. The sample does not depend on the order of ``questions``.
     """
     with duckdb.connect() as connection:
         connection.register("pool", questions)
@@ -41,7 +41,7 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
 
 
 def add_premise_questions(chosen: pa.Table, pool: pa.Table, premises: pa.Table) -> pa.Table:
-    """Add the questions of a pool that test whether a model knows the premises of the chosen questions."""
+    """Add the questions from ``pool`` that test whether a model knows the premises of the chosen questions."""
     chosen_premises = premises.filter(pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks()))
     needed = {name for column in ("first", "second") for names in chosen_premises[column].to_pylist() for name in names}
     needed -= set(chosen["question_id"].to_pylist())

@@ -1,9 +1,10 @@
-"""Schemas of questions: domains, relations with paraphrased templates, hierarchies, comparisons, frames.
+"""Question schemas: domains, relations with paraphrased templates, hierarchies, comparisons and frames.
 
-Placeholders are those of :mod:`merkhet.questions.templates`: a statement names ``{subject}`` and ``{object}`` exactly
-once each, and may add ``{start}`` or ``{end}``; a form may precede the name, as in ``{a object}``, ``{the subject}``,
-``{plural object}``. The asked placeholder becomes the slot. Frames and the templates of hierarchies and comparisons
-contain the slot ``[MASK]`` themselves, or get it with the statement.
+Templates use the placeholders of :mod:`merkhet.questions.templates`. A template of a relation contains ``{subject}``
+and ``{object}`` exactly once, and may contain ``{start}`` and ``{end}``. A form may precede the placeholder's name:
+``{a object}``, ``{the subject}``, ``{plural object}``. In a question, the slot ``[MASK]`` replaces the asked
+placeholder. Templates of hierarchies and comparisons contain the slot explicitly. A frame contains the slot, or
+surrounds a statement that contains it.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ _FRAMES: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "choices": (("choices", "statement"), False),
     "distinction": (("members", "aspect", "category"), True),
 }
-"""Placeholders of each kind of frame, and whether it contains the slot itself."""
+"""Placeholders of each kind of frame, and whether the frame itself contains the slot."""
 _OPTIONAL_PLACEHOLDERS = {"aspect", "category"}
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Templates that narrow the answer to one kind of entity, for facts whose answer is not unique otherwise."""
+    """Templates that narrow the answer to one kind of entity, for facts that would otherwise have several answers."""
 
     kind: str
     templates: tuple[str, ...]
@@ -46,45 +47,50 @@ class Scope:
 
 @dataclass(frozen=True)
 class Relation:
-    """How facts of some predicates are worded, and what is asked about them."""
+    """Templates for the facts of some predicates, and settings of the questions about them."""
 
     name: str
     predicates: tuple[str, ...]
     templates: tuple[str, ...]
     asks: tuple[str, ...] = ("object",)
-    """Placeholders that are asked for."""
+    """Placeholders that questions ask for."""
     about: str = ""
-    """Name of the relation in sentences."""
+    """Display name of the relation."""
     domain: str | None = None
     subject: str = ""
-    """What the subjects are."""
+    """Description of the subjects."""
     object: str = ""
-    """What the objects are."""
+    """Description of the objects."""
     scopes: tuple[Scope, ...] = ()
     transitive: bool = False
-    """Count every object at the end of a chain of facts as right."""
+    """Whether the relation is transitive: objects that a chain of facts reaches are right answers, too."""
     kinship: str | None = None
-    """An is-a-like predicate; ancestors and descendants of a right answer are never distractors."""
+    """Predicate like is-a. By it, ancestors and descendants of a right answer are excluded as distractors."""
     shorten: str | None = None
-    """Placeholder that keeps only the last word of a name: "tala" for "Samoan tala"."""
+    """Placeholder whose names are shortened to their last word: "Samoan tala" to "tala"."""
     wrong: str | None = None
-    """Preferred distractors: ``near`` from the fact's domain, ``far`` from others (in incomplete knowledge, a near name
-    may be right after all)."""
+    """Preferred distractors: ``near`` for names from the domain of the fact, ``far`` for names from other domains.
+
+    In incomplete knowledge, ``far`` is safer, because a name from the same domain may be right after all."""
     contrast: str | None = None
-    """Field that the facts of distractors share with the asked fact if possible: other holders of the same office."""
+    """Field that the facts of distractors share with the asked fact if possible, such as the same office."""
     closed: bool = False
-    """Offer choices in all reasoning questions, because the knowledge may be incomplete."""
+    """Whether all reasoning questions offer choices, because the knowledge may be incomplete."""
     present: bool = False
-    """The templates are in the present tense; facts that have ended are not asked about."""
+    """Whether the templates are in the present tense; then facts that have ended are not asked about."""
     completion: bool = True
-    """Whether completion questions are made; not of a relation that is only inferred."""
+    """Whether completion questions are made; false for relations that have only inferred facts."""
     checking: bool = True
-    """Whether checking questions are made; by default if completion questions are."""
+    """Whether checking questions are made; in schema files, the default is the value of ``completion``."""
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """Categories and their members by some predicates, closed upwards; ``aspect`` names the kind of category."""
+    """Categories and their members, given by some predicates.
+
+    Members of a category are also members of its ancestors. ``aspect`` describes the categories, as in "chemical
+    category".
+    """
 
     name: str
     predicates: tuple[str, ...]
@@ -97,7 +103,10 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Numeric facts to compare, with sentences that ask for the highest and the lowest value."""
+    """Numeric facts to compare, with templates that ask for the highest (``most``) and lowest (``least``) value.
+
+    ``apart`` is the minimum relative difference between the best two values.
+    """
 
     name: str
     predicates: tuple[str, ...]
@@ -111,7 +120,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Schema:
-    """Relations, hierarchies, comparisons and frames that turn a knowledge base into questions."""
+    """Schema of questions: the relations, hierarchies, comparisons and frames that turn facts into questions."""
 
     domains: Mapping[str, str]
     relations: Mapping[str, Relation]
@@ -122,7 +131,7 @@ class Schema:
     """Answers to a true and to a false statement."""
 
     def predicates(self) -> set[str]:
-        """Return the predicates that questions are made from, or that decide which answers are right."""
+        """Return the predicates of all facts that questions use, including the kinship predicates of relations."""
         sections: Sequence[Mapping[str, Any]] = (self.comparisons, self.hierarchies, self.relations)
         used = {predicate for section in sections for entry in section.values() for predicate in entry.predicates}
         return used | {relation.kinship for relation in self.relations.values() if relation.kinship}
@@ -134,12 +143,16 @@ class Schema:
 
 
 def default_relation(predicate: str, label: str) -> Relation:
-    """Return a relation for a predicate without templates, worded by its label."""
+    """Return a relation for a predicate without templates, with a template made from its label."""
     return Relation(predicate, (predicate,), (default_template(label),), about=label)
 
 
 def read_schema(path: Path) -> Schema:
-    """Read the schema of a YAML file; refuse unknown keys, placeholders, forms and domains, and missing slots."""
+    """Read a schema from a YAML file.
+
+    Raises:
+        InputError: A key, placeholder, form or domain is unknown, or a slot is missing.
+    """
     content = read_yaml(path, "a schema with templates")
     if not isinstance(content, dict):
         raise InputError(f"{path}: a schema must be a mapping with 'relations' or 'hierarchies'")
@@ -297,7 +310,7 @@ def _statements(value: Any, where: str) -> tuple[str, ...]:
 
 
 def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: str) -> tuple[str, ...]:
-    """Check the placeholders and the slot of templates that surround a list or a statement."""
+    """Return templates that surround a list or a statement, after checking their placeholders and slots."""
     templates = _texts(value, where)
     for template in templates:
         required = set(placeholders) - _OPTIONAL_PLACEHOLDERS

@@ -1,4 +1,4 @@
-"""Readable text of questions that compare senses: each word in its sentence, in brackets."""
+"""Readable texts of questions that compare word senses, with the word in brackets in each sentence."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ OPEN, CLOSE = "【", "】"
 
 
 def bracketed_words(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the bracketed word of each sentence (prompt and choices) of a question that compares senses.
+    """Return the bracketed word for each sentence (prompt or choice) of a question that compares word senses.
 
-    Empty for any other question.
+    The result is empty for any other question.
     """
     words = row.get("words")
     if not words:
@@ -27,5 +27,8 @@ def bracketed_words(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def fill_word(text: str, words: Mapping[str, str]) -> str:
-    """Fill the slot of a sentence with its word: 还有上网【口】。 Any other text is returned unchanged."""
+    """Fill the slot of a sentence with its bracketed word, as in 还有上网【口】。
+
+    A text that is not a key of ``words`` is returned unchanged.
+    """
     return text.replace(SLOT, words[text], 1) if text in words else text

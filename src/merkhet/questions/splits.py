@@ -1,4 +1,4 @@
-"""Splits by fact, without leakage between splits."""
+"""Train, dev and test splits by fact, without leakage between them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ _SEPARATOR = "chr(31)"
 
 
 def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -> str:
-    r"""Return SQL (DuckDB) for the split of a fact, from the unordered pair of its entities' names.
+    r"""Return DuckDB SQL for the split of a fact, which depends on the unordered pair of its entities' names.
 
     .. math:: u = \mathrm{md5}(\mathit{seed}, \min(a, b), \max(a, b)) \in [0, 1)
 
-    and the split is the one whose part of [0, 1) u falls into. A fact, its inverse, and facts of equivalent or wider
-    relations about the same two entities share a split. Names are compared in lower case; a missing one is empty.
+    The interval [0, 1) is divided among the splits by their shares; u selects the split. Therefore, a fact, its inverse
+    and all other facts about the same two entities are in one split. Names are compared in lower case; a missing name
+    counts as empty.
 
     Raises:
         InputError: The shares are not positive or do not add up to 1.
@@ -37,17 +38,17 @@ def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -
 
 
 def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) -> None:
-    """Refuse a fact, a pair of entities or a prompt whose questions are in different splits.
+    """Check that no fact, pair of entities or prompt has questions in different splits.
 
-    A question belongs to all its facts. One about a conclusion (a rule other than comparison) lists the conclusion
-    first and then its premises: only the conclusion counts, as premises may be learnt in any split. Questions without
-    a split are ignored.
+    All facts of a question are checked. A reasoning question about a conclusion lists the conclusion first, then its
+    premises; only the conclusion is checked, because premises may be learnt in any split. Questions without a split are
+    ignored.
 
     Args:
-        pairs: Whether to check facts about the same two entities, in either order.
+        pairs: Whether to check pairs of entities, in either order.
 
     Raises:
-        InputError: Two questions leak between splits.
+        InputError: Two questions in different splits share a fact, a pair of entities or a prompt.
     """
     with duckdb.connect() as connection:
         connection.register("questions", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
@@ -87,7 +88,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
 
 
 def _refuse_straddling(connection: Any, query: str, rule: str) -> None:
-    """Refuse a key whose rows are in several splits; name two of its questions."""
+    """Raise an error that names two questions if rows of ``query`` with the same ``key`` are in several splits."""
     rows = connection.sql(
         f"""
         with rows as ({query}),

@@ -1,4 +1,4 @@
-"""Statements with a masked symbol as questions."""
+"""Conversion of statements with a masked symbol to questions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from merkhet.core.schemas import FACTS, QUESTIONS, validate
 
 _BATCH_ROWS = 8192
-"""Statements per batch: their right answers fit into memory as Python objects."""
+"""Number of statements per batch, so their right answers fit into memory as Python objects."""
 _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
 
 
 def label_symbols(symbols: pa.Table) -> pa.Table:
-    """Add a column of labels: the name, followed by the symbol if several symbols have the same name."""
+    """Add a column ``label``: the name of the symbol, followed by the symbol itself if the name is not unique."""
     names, symbol_ids = symbols["name"].to_pylist(), symbols["symbol"].to_pylist()
     counts = Counter(names)
     labels = [
@@ -28,10 +28,10 @@ def label_symbols(symbols: pa.Table) -> pa.Table:
 
 
 def statement_question_ids(statements: pa.Table) -> pa.Array:
-    """Return the id of each statement's question.
+    """Return the question id of each statement.
 
-    A statement may occur in several sets with different right answers: such variants have ids that differ after
-    ``~`` (:func:`merkhet.analysis.comparison.statement_id`).
+    A statement may occur in several sets with different right answers. The ids of such variants differ only after
+    ``~`` (see :func:`merkhet.analysis.comparison.statement_id`).
     """
     columns = ("statement_id", "task", "answers", "relation", "cardinality", "fact_id")
     return pa.array(
@@ -45,11 +45,11 @@ def statement_question_ids(statements: pa.Table) -> pa.Array:
 
 
 def statement_questions(statements: pa.Table, symbols: pa.Table, *, suite: str, candidate_set: str) -> pa.Table:
-    """Make the questions of statements, with labels in place of symbols.
+    """Make a question from each statement, with labels in place of symbols.
 
     Args:
-        symbols: Symbols with their labels.
-        candidate_set: Id of the set of all labels.
+        symbols: Table of symbols with their labels (see :func:`label_symbols`).
+        candidate_set: Id of the candidate set that contains all labels.
     """
     labels = dict(zip(symbols["symbol"].to_pylist(), symbols["label"].to_pylist(), strict=True))
     size = statements.num_rows
@@ -84,7 +84,7 @@ def statement_questions(statements: pa.Table, symbols: pa.Table, *, suite: str, 
 
 
 def statement_facts(table: pa.Table) -> pa.Table:
-    """Return facts with times as a table of facts."""
+    """Convert a table of temporal facts to the standard table of facts."""
     columns = ["fact_id", "subject", "relation", "object", "start", "end"]
     return validate(FACTS, table.select(columns).rename_columns({"relation": "predicate"}))
 

@@ -1,7 +1,8 @@
-"""Templates: sentences with placeholders.
+"""Sentence templates with placeholders.
 
-Placeholders are ``{subject}``, ``{object}``, ``{start}`` and ``{end}``; ``{a object}`` puts "a" or "an" before the
-name, ``{the object}`` adds "the" where a proper name needs it. A statement names both the subject and the object.
+The placeholders are ``{subject}``, ``{object}``, ``{start}`` and ``{end}``. A form may precede the placeholder's name:
+``{a object}`` adds "a" or "an" to the name, ``{the object}`` adds "the" if a proper name needs it, and
+``{plural object}`` is the plural. The template of a statement contains both the subject and the object.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ PLACEHOLDER = re.compile(r"\{(?:(\w+) )?(\w+)\}")
 
 
 def placeholder_names(template: str) -> list[str]:
-    """Return the names of a template's placeholders, in order."""
+    """Return the names of the placeholders of a template, in their order."""
     return [match[2] for match in PLACEHOLDER.finditer(template)]
 
 
 def check_placeholders(template: str, known: tuple[str, ...], required: set[str], where: str) -> None:
-    """Refuse unknown placeholders and forms, and a required placeholder that does not occur exactly once."""
+    """Check that a template has only known placeholders and forms, and each required placeholder exactly once.
+
+    Raises:
+        InputError: The check fails; ``where`` is the location for the message.
+    """
     for match in PLACEHOLDER.finditer(template):
         if match[2] not in known:
             raise InputError(
@@ -41,7 +46,7 @@ def check_placeholders(template: str, known: tuple[str, ...], required: set[str]
 
 
 def refuse_unknown_keys(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Refuse unknown keys; suggest the nearest known one."""
+    """Raise an error for an unknown key, with the most similar known key as a suggestion."""
     for key in content:
         if key not in known:
             raise InputError(f"{where}: there is no key {key!r}; {did_you_mean(str(key), known)}")

@@ -1,4 +1,4 @@
-"""Registry of the suites."""
+"""Registry of the benchmark suites."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Question makers: each question kind as SQL over a knowledge base's database."""
+"""Question makers, which create each kind of question by SQL queries over a knowledge base."""

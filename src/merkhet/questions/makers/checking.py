@@ -1,4 +1,4 @@
-"""Statement checking: equally many true and corrupted statements; corrupted ones are neither stated nor inferred."""
+"""Questions of the task checking: equally many true and corrupted statements."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Relation
 
 _OVERSAMPLING = 1.3
-"""Oversampling factor: some facts cannot be corrupted."""
+"""Oversampling factor, because some facts cannot be corrupted."""
 
 
 def make_checks(builder: QuestionBuilder) -> list[str]:
     """Make checking questions, spread over the relations.
 
-    A corrupted statement replaces its subject or object by another name from the same field of the relation.
+    In a corrupted statement, another name from the same field of the relation replaces the subject or object. Corrupted
+    statements are neither stated nor inferred in the knowledge base.
 
     Returns:
         Remarks on facts that could not be checked.
@@ -33,12 +34,12 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
     check_count, balanced = builder.options.checks, ""
     sample, first_truth, order, extra_true = int(check_count * _OVERSAMPLING) + 1, "1", "turn", 0
     if builder.options.limit is not None:
-        # A small sample covers more relations if every second relation begins with a false statement.
+        # In a small sample, every second relation starts with a false statement, so the sample covers more relations.
         check_count = builder.options.limit
         sample, extra_true = 2 * (check_count + len(relations)), check_count % 2
         first_truth = f"list_position([{numbers}], rel)"
         order = f"2 * k - case when truth = ({first_truth} % 2 = 1) then 1 else 0 end, rel"
-        # Every relation has as many true as false statements.
+        # Each relation gets equally many true and false statements.
         balanced = """qualify k <= least(count(*) filter (truth) over (partition by rel),
             count(*) filter (not truth) over (partition by rel))"""
     builder.create_table(
@@ -123,7 +124,7 @@ def _add_questions(builder: QuestionBuilder, relations: Mapping[int, Relation]) 
 
 
 def _begins_sentence(frame: str) -> bool:
-    """Tell whether the slot begins a sentence."""
+    """Return whether the slot of a frame begins a sentence."""
     head = frame[: frame.index(SLOT)].rstrip(' "“”')
     return not head or head.endswith(("?", ".", "!", "}"))
 

@@ -1,4 +1,4 @@
-"""Triple completion: each fact in each paraphrase, with each askable field masked, if the answer is unique."""
+"""Questions of the task completion: facts in paraphrased sentences with one field masked."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ _KINDS = {"subject": "s_kind", "object": "o_kind"}
 
 @dataclass(frozen=True)
 class Ambiguity:
-    """How ambiguous the sentences of a template are."""
+    """Ambiguity of the sentences of one template."""
 
     template: str
     ask: str
     facts: int
-    """Facts that the template can word."""
+    """Number of facts that the template can express."""
     unique: int
-    """Facts with one right answer."""
+    """Number of facts with one right answer."""
     ambiguous: int
-    """Facts with several right answers."""
+    """Number of facts with several right answers."""
     scoped: int
-    """Ambiguous facts that were asked with a scope phrase instead."""
+    """Number of ambiguous facts that were asked with a scope phrase instead."""
     dropped: int
-    """Ambiguous facts that were not asked."""
+    """Number of ambiguous facts that were not asked."""
     mean_answers: float
-    """Mean number of right answers of a sentence."""
+    """Mean number of right answers per sentence."""
 
 
 def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
-    """Make completion questions of all relations, with choices if the options say so.
+    """Make completion questions of all relations, with choices if ``options.choices`` is set.
 
-    A sentence has several answers if several stated facts share everything but the asked field. Then the relation's
-    scope phrases are tried, which narrow the answer to one kind of entity; otherwise the question is dropped.
-    Inferred answers count as right too.
+    Without choices, a sentence must have one stated answer. If stated facts differ only in the asked field, the scope
+    phrases of the relation are tried, which narrow the answer to one kind of entity. If none makes the answer unique,
+    the question is dropped. Inferred answers count as right, too.
 
     Returns:
-        The ambiguity of each template.
+        The ambiguity of each template; empty for questions with choices.
     """
     if builder.options.choices is not None:
         _complete_with_choices(builder, builder.options.choices)
@@ -70,7 +70,7 @@ def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
 
 @dataclass(frozen=True)
 class _Slot:
-    """A template with an asked field."""
+    """Template together with the field that it asks for."""
 
     relation: str
     rel: int
@@ -82,7 +82,7 @@ class _Slot:
 
 
 def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
-    """Ask each fact once, among distractors; of several right answers, offer one."""
+    """Make at most one question per fact and asked field, with one right answer and distractors as choices."""
     slots = [
         _Slot(
             relation.name,
@@ -124,9 +124,9 @@ def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
 
 
 def _sample_facts(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
-    """Create the table of the facts to ask about, in turn from each relation, with a template each.
+    """Create the table ``to_complete`` of sampled facts, taken from the relations in turn, each with a template.
 
-    More are drawn than are asked, since some have no distractors.
+    More facts are sampled than needed, because some have no distractors.
     """
     branches, fitting = [], []
     for ask in PLACEHOLDERS:
@@ -163,7 +163,7 @@ def _sample_facts(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
 
 
 def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
-    """Create the table of completions: facts with their choices and right answers, as they fill the slot."""
+    """Create the table ``completed_plain`` of facts with choices and right answers, inflected to fill the slot."""
     form = lookup_sql([slot.form for slot in slots], "t.slot")
     begins = [str(number) for number, slot in enumerate(slots) if slot.begins]
     shown = case_sql(
@@ -218,14 +218,18 @@ def _complete_field(builder: QuestionBuilder, relation: Relation, ask: str) -> l
 
 
 class _RightAnswers:
-    """Table of the right answers of each sentence; reused for templates with the same fields in the same forms."""
+    """Table of the right answers of each sentence; templates with the same fields and forms share one table."""
 
     def __init__(self, builder: QuestionBuilder, relation: Relation, ask: str, table: str = "rights") -> None:
         self.builder, self.relation, self.ask, self.table = builder, relation, ask, table
         self._latest: tuple[str, tuple[int, int, float | None]] | None = None
 
     def create(self, template: str, kind: str | None = None) -> tuple[int, int, float | None]:
-        """Create the table for a template; count its facts and those with one answer; average the answers."""
+        """Create the table for a template, restricted to answers of ``kind`` if given.
+
+        Returns:
+            The number of facts, the number of facts with one answer, and the mean number of answers.
+        """
         relation, ask, builder = self.relation, self.ask, self.builder
         of_kind = f" and {_KINDS[ask]} = {sql_literal(kind)}" if kind is not None else ""
         number = builder.relation_numbers[relation.name]
@@ -258,7 +262,7 @@ class _RightAnswers:
 def _ask_with_scopes(
     builder: QuestionBuilder, relation: Relation, template: str, ask: str, label: str, condition: str
 ) -> int:
-    """Ask ambiguous facts with scope phrases that make the answer unique; return how many facts were asked."""
+    """Ask about ambiguous facts with scope phrases that make the answer unique; return the number of questions."""
     builder.create_table(
         "unclear",
         f"""select w.fact_id from worded w join rights r on r.ctx = {context_sql([template], ask)}
@@ -284,7 +288,7 @@ def _ask_with_scopes(
 def _source(
     builder: QuestionBuilder, relation: Relation, template: str, ask: str, condition: str, rights: str = "rights"
 ) -> str:
-    """Return SQL for the facts that a template asks about, with the right answers of each sentence."""
+    """Return SQL for the facts that a template asks about, joined with the right answers of their sentences."""
     return f"""{builder.relation_rows(relation)} w join {rights} r on r.ctx = {context_sql([template], ask)}
         where stated and asked and {usable_sql(template)} and {condition}"""
 
@@ -306,7 +310,10 @@ def _insert(builder: QuestionBuilder, source: str, relation: Relation, template:
 
 
 def register_candidate_set(builder: QuestionBuilder, relation: Relation, template: str, ask: str) -> str:
-    """Register the set of all answers of a relation's field, in the form of this template's slot; return its id."""
+    """Register the candidate set of a relation's field, inflected for the slot of ``template``; return its id.
+
+    The set contains all answers that occur in the field ``ask``.
+    """
     form, begins = slot_form(template, ask)
     key = (relation.name, ask, form, begins)
     ids = builder.sets_by_form

@@ -1,6 +1,6 @@
-"""Entity distinction: three members of a category and one odd one out, at a balanced position.
+"""Questions of the task distinction: three members of a category and an odd one out, at a balanced position.
 
-All hierarchies are processed together; the column ``h`` is the number of the hierarchy.
+All hierarchies are processed together; in the tables, the column ``h`` is the number of the hierarchy.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from merkhet.questions.schema import Hierarchy
 from merkhet.questions.templates import PLACEHOLDER
 
 _TRIES, _ROUNDS = 6, 8
-"""Candidates for the odd one out per round, and the number of rounds."""
+"""Number of candidates for the odd one out that each round tries, and maximum number of rounds."""
 
 
 def make_distinctions(builder: QuestionBuilder) -> list[str]:
-    """Make distinction questions of all hierarchies; return remarks on what could not be made."""
+    """Make distinction questions from all hierarchies; return remarks on missing questions."""
     hierarchies = list(builder.schema.hierarchies.values())
     if not hierarchies:
         return []
@@ -60,7 +60,7 @@ def _count_by_hierarchy(builder: QuestionBuilder, table: str) -> dict[int, int]:
 
 
 def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> None:
-    """Create the tables of members, of their categories, and of all ancestors, stated or inferred."""
+    """Create the tables ``members``, ``categories`` and ``above`` (all ancestors, stated or inferred)."""
     rows = [
         {"h": h, "predicate": predicate, "given_domain": hierarchy.domain, "form": hierarchy.form}
         for h, hierarchy in enumerate(hierarchies)
@@ -91,10 +91,10 @@ def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> N
 
 
 def _create_trios(builder: QuestionBuilder, hierarchies: Sequence[int], deep: Sequence[int]) -> None:
-    """Group the members of each category and split by three.
+    """Create the table ``trios``: random groups of three members of the same category and split.
 
-    In a hierarchy of several levels (``deep``) only leaves are members, and top categories are skipped as too broad: a
-    peg and an appliance are both devices, but have little in common.
+    In hierarchies with several levels (``deep``), only leaves are members. Top categories of these are skipped, because
+    they are too broad: a peg and an appliance are both devices, but have little in common.
     """
     flat = [h for h in hierarchies if h not in deep]
     builder.create_table(
@@ -136,11 +136,12 @@ def _numbers(values: Iterable[int]) -> str:
 
 
 def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
-    """Find an odd one out for each trio: outside its category, and in no category that holds exactly two of the three.
+    """Create the table ``odd_ones`` with an odd one out for each trio, if one is found.
 
-    An ancestor or a descendant of a member is excluded; ``trio_categories`` holds all ancestors. Candidates are tried
-    in rounds. Of those that fit, the one that shares most categories with all three is taken. A hierarchy without a
-    match in a round after the first is not tried again.
+    The odd one is outside the category of the trio, and in no category that contains exactly two of the three members.
+    It is neither an ancestor nor a descendant of a member. Candidates are tried in rounds; among suitable ones, the one
+    that shares most categories with all three members is chosen. After the first round, a hierarchy is given up if a
+    round finds nothing.
     """
     builder.create_table(
         "pool_of_members",
@@ -175,7 +176,7 @@ def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
 
 
 def _try_odd_ones(builder: QuestionBuilder, turn: int, hierarchies: list[int]) -> None:
-    """Try further candidates for the trios that have no odd one yet."""
+    """Try the candidates of round ``turn`` for all trios that have no odd one yet."""
     draw = builder.draw_sql("'odd'", "g.id", "k")
     first = turn * _TRIES
     builder.create_table(

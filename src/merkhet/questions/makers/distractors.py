@@ -1,4 +1,4 @@
-"""Right answers of every sentence, and distractors that are certainly wrong."""
+"""Right answers of sentences, and distractors that are certainly wrong."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from merkhet.questions.schema import Relation
 from merkhet.questions.templates import PLACEHOLDERS
 
 MAX_POOL_FACTS = 200_000
-"""Approximate number of facts of a relation that supply distractors."""
+"""Approximate maximum number of facts of a relation that supply distractors."""
 
 
 def create_truths(builder: QuestionBuilder) -> None:
-    """Create the tables of true pairs, of right answers, and of kin.
+    """Create the tables ``pairs`` (true pairs of names), ``truths`` (right answers) and ``kin``.
 
-    True pairs of names are stated, inferred, or reached through a transitive relation.
+    True pairs are stated, inferred, or follow from a transitive relation. ``kin`` contains the ancestors and
+    descendants of each name; it is created only if a relation declares a kinship predicate.
     """
     builder.create_table("pairs", "select distinct rel, s, o from worded")
     for relation in builder.used_relations:
@@ -52,7 +53,7 @@ def create_truths(builder: QuestionBuilder) -> None:
 
 
 def _truth_queries(builder: QuestionBuilder) -> Iterator[str]:
-    """Yield queries for the right names of each field, given the rest of the sentence."""
+    """Yield SQL queries for the right answers of each field, given the rest of the sentence (``said``)."""
     for ask, said, name in (("object", "s", "o"), ("subject", "o", "s")):
         timed = ", ".join(str(rel) for rel, _ in _timed_contexts(builder, ask)) or "-1"
         yield f"select rel, '{ask}' as ask, {said} as said, {name} as name from pairs where rel not in ({timed})"
@@ -64,7 +65,10 @@ def _truth_queries(builder: QuestionBuilder) -> Iterator[str]:
 
 
 def _timed_contexts(builder: QuestionBuilder, ask: str) -> list[tuple[int, str]]:
-    """Return relations whose context has several fields, with SQL for it; none if no choices are offered."""
+    """Return the relations whose sentences have several other fields besides ``ask``, with SQL for these fields.
+
+    Empty if questions have no choices.
+    """
     if builder.options.choices is None:
         return []
     return [
@@ -75,16 +79,16 @@ def _timed_contexts(builder: QuestionBuilder, ask: str) -> list[tuple[int, str]]
 
 
 def said_sql(builder: QuestionBuilder, ask: str) -> str:
-    """Return SQL for the rest of a sentence without the asked name: the other name, and the times that it names."""
+    """Return SQL for the rest of a sentence without the asked field: the other name and the times mentioned."""
     other = {"object": "s", "subject": "o"}.get(ask, "null")
     return case_sql(((f"rel = {rel}", context) for rel, context in _timed_contexts(builder, ask)), other)
 
 
 def create_pool(builder: QuestionBuilder) -> None:
-    """Create the pool of distractors: names by relation and field, one row per fact, in a content-based order.
+    """Create the table ``pool`` of potential distractors: one row per fact and field, with the name in this field.
 
-    A name that is often right is often drawn as a distractor too, so that frequency gives nothing away. Very large
-    relations are sampled by name, which preserves the shares.
+    Names that are often right are also drawn often as distractors, so frequency does not reveal the answer. Very large
+    relations are sampled by name, which preserves relative frequencies.
     """
     fields = [("object", "o", "s"), ("subject", "s", "o")]
     if builder.options.choices is not None:
@@ -109,7 +113,7 @@ def create_pool(builder: QuestionBuilder) -> None:
 
 
 def _pool_condition(builder: QuestionBuilder) -> str:
-    """Return an SQL condition for the facts that supply distractors, at most ``MAX_POOL_FACTS`` per relation."""
+    """Return an SQL condition for the facts that supply distractors, about ``MAX_POOL_FACTS`` per relation at most."""
     if builder.fact_count <= MAX_POOL_FACTS:
         return "true"
     sizes = builder.rows(
@@ -124,18 +128,17 @@ def _pool_condition(builder: QuestionBuilder) -> str:
 def draw_distractors(
     builder: QuestionBuilder, asked: str, into: str, count: int, purpose: str, tries: int = 24
 ) -> None:
-    """Draw distractors, numbered, into a new table.
+    """Draw distractors for each row of the table ``asked`` into a new table with the columns id, name and nth.
 
-    A distractor fills the same field of another fact of the relation. In this sentence it is neither stated nor
-    inferred, is not related to a right answer by kinship, and does not occur in it. Small pools are tried
-    completely, large ones by sample.
+    A distractor comes from the same field of another fact of the relation. It does not occur in the sentence, does not
+    make the sentence true by stated or inferred facts, and is not related to a right answer by kinship. Names of small
+    pools are all tried; large pools are sampled.
 
     Args:
-        builder: The questions so far, with the tables of truths and of the pool.
         asked: Table with the columns id, rel, ask, said (the rest of the sentence) and domain.
         into: Name of the new table.
         count: Maximum number of distractors per row.
-        purpose: Part of the seed.
+        purpose: Text that is part of the random seed.
         tries: Number of draws from a large pool.
     """
     draw = builder.draw_sql(sql_literal(purpose), "a.id", "k")
@@ -146,7 +149,7 @@ def draw_distractors(
     near, far = ([relation for relation in used if relation.wrong == distance] for distance in ("near", "far"))
     unsaid, same_other, more_places = "p.name != t.said", "false", ""
     if contrasting:
-        # A context may join several names.
+        # ``said`` may contain several names.
         unsaid = "not list_contains(string_split(t.said, chr(31)), p.name)"
         same_other = "p.other = split_part(t.said, chr(31), 1)"
         contrasted = " or ".join(
@@ -194,7 +197,7 @@ def draw_distractors(
             where t.rel in ({_numbers_sql(builder, kinship)})""",
         )
         related = "anti join relatives r on r.id = t.id and r.name = t.name"
-    # Where all names were tried, an exponential race draws them by their weights.
+    # If all names of a pool were tried, they are drawn in proportion to their weights (exponential race).
     builder.create_table(
         into,
         f"""select * from (

@@ -1,4 +1,4 @@
-"""Benchmarks from a knowledge base and a schema: all question kinds, with a data card."""
+"""Making of benchmarks: all kinds of questions from a knowledge base and a schema."""
 
 from __future__ import annotations
 
@@ -37,19 +37,17 @@ def make_benchmark(
 ) -> QuestionSet:
     """Make the questions of a benchmark.
 
-    Conclusions must have been inferred before (``knowledge infer``): they are asked about as reasoning, count as right
-    elsewhere, and are never distractors.
+    Conclusions must already be inferred (``knowledge infer``). They are the subject of reasoning questions, count as
+    right answers in other tasks, and are never distractors.
 
     Args:
-        tables: The knowledge base's tables in an engine.
-        schema: Relations, hierarchies, comparisons and frames.
-        options: Sizes, seed, language and splits.
-        tasks: Question kinds; all of :data:`TASKS` if empty.
-        control: Quality control; returns the remaining questions and counts for the card.
-        draw: Samples the questions.
+        tables: Tables of the knowledge base in an engine.
+        tasks: Tasks to make questions for; empty for all of :data:`TASKS`.
+        control: Function for quality control that returns the remaining questions, and counts for the data card.
+        draw: Function that samples the questions.
 
     Returns:
-        The questions; ``about`` has the counts, and remarks on what was left out and why.
+        The questions; ``about`` contains counts, and remarks on facts that are not asked about.
     """
     tasks = tuple(tasks) or TASKS
     builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or "reasoning" in tasks)
@@ -101,7 +99,10 @@ def make_benchmark(
 
 
 def _collect_questions(builder: QuestionBuilder) -> tuple[pa.Table, pa.Table]:
-    """Return the distinct questions and their entities, by id; ids are those of ``core.schemas.question_id``."""
+    """Return the distinct questions and their entities, sorted by id.
+
+    Ids are computed as in ``core.schemas.question_id``.
+    """
     suite, language = (
         sql_literal(json.dumps(text, ensure_ascii=False)) for text in (builder.options.suite, builder.options.language)
     )
@@ -123,7 +124,7 @@ def _collect_questions(builder: QuestionBuilder) -> tuple[pa.Table, pa.Table]:
 
 
 def _balanced_checks(questions: pa.Table, true_word: str) -> pa.Table:
-    """Balance true and false statements again after quality control."""
+    """Balance true and false statements of checking questions again after quality control."""
     checks = pc.equal(questions["task"], "checking")
     truth = pc.equal(pc.utf8_lower(questions["target"]), true_word.lower())
     sides = [np.flatnonzero(pc.and_(checks, side).to_numpy()) for side in (truth, pc.invert(truth))]
@@ -147,9 +148,9 @@ def _candidates(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
 
 
 def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
-    """Return the stated facts, and the conclusions and rules that questions use, with all their premises.
+    """Return all stated facts, and the conclusions that questions use with all their premises.
 
-    For a very large knowledge base, return only the facts that questions use.
+    For a very large knowledge base, only the facts that questions use and their premises are returned.
     """
     tables = builder.tables
     tables.load("asked_about", questions.select(["facts"]))
@@ -174,7 +175,7 @@ def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
 
 
 def _frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
-    """Count the facts of a relation by the name in an asked field, in each form that a slot uses."""
+    """Count the facts of each relation by the name in an asked field, inflected as in the slots."""
     parts = []
     for name, ask, form, begins in sorted(builder.slots):
         answer, join = f"w.{field_column(ask)}", ""

@@ -1,4 +1,4 @@
-"""Number comparison: which of four entities has the highest, or the lowest, value."""
+"""Comparison questions: which of four entities has the highest or the lowest value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from merkhet.questions.schema import Comparison
 
 
 def make_comparisons(builder: QuestionBuilder) -> list[str]:
-    """Make comparison questions of all numeric facts; return remarks on what could not be made."""
+    """Make the questions of all comparisons in the schema; return remarks on missing questions."""
     units = pa.table(
         {
             "unit": pa.array(list(UNITS), pa.string()),
@@ -28,7 +28,10 @@ def make_comparisons(builder: QuestionBuilder) -> list[str]:
 
 
 def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison) -> list[str]:
-    """Make the questions of a comparison. Subjects need exactly one value in the most frequent unit."""
+    """Make the questions of one comparison; return remarks.
+
+    Only subjects with exactly one value of the most frequent quantity are compared.
+    """
     domain = "f.domain" if comparison.domain is None else sql_literal(comparison.domain)
     builder.create_table(
         "measured",

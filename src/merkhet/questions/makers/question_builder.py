@@ -1,4 +1,4 @@
-"""Worded facts as tables of an engine, with the operations that all question makers share."""
+"""Tables of facts with names in place of ids, and operations that all question makers share."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ QUESTION_COLUMNS = (
     *("task", "prompt", "answers", "target", "choices", "candidate_set", "facts", "qset", "domain", "rule", "template"),
     *("split", "entities"),
 )
-"""Columns of the table of questions: texts, or lists of texts."""
+"""Columns of the table ``made`` of questions, which contain texts or lists of texts."""
 MANY_FACTS = 2_000_000
-"""Above this number of facts, questions are made of a sample."""
+"""Number of facts above which questions are made from a sample of them."""
 DEFAULT_ASKED_FACTS = 100_000
-"""Sample size where there are more than ``MANY_FACTS``."""
+"""Default number of sampled facts if there are more than ``MANY_FACTS``."""
 _SENTENCES_AT_ONCE = 64
-"""Number of templates in one query."""
+"""Maximum number of templates in one SQL query."""
 
 
 @dataclass(frozen=True)
 class MakerOptions:
-    """Sizes, seed, language and splits of a benchmark."""
+    """Options of a benchmark: sizes, seed, language and splits."""
 
     suite: str
     seed: int = 0
@@ -43,32 +43,35 @@ class MakerOptions:
     rounds: int = 1
     """Number of random groupings of the members of a category, or of the subjects of a comparison."""
     shares: Mapping[str, float] | None = None
-    """Share of facts of each split."""
+    """Share of the facts in each split; None puts all facts into the split ``test``."""
     asked: int | None = None
-    """Number of facts to make questions of, sampled by id; None takes all, or 100,000 of more than two million. Their
-    answers are the candidates; all other facts still decide which answers are right and unique."""
+    """Number of facts to make questions from, sampled by id.
+
+    None means all facts, or 100,000 if there are more than two million. Candidates come from the sampled
+    facts only. All facts determine which answers are right and unique."""
     choices: int | None = None
-    """Number of candidates that a completion question offers; None offers all answers of the relation, and drops
-    questions with several right answers."""
+    """Number of candidates of a completion question.
+
+    None offers all answers of the relation and drops questions with several right answers."""
     limit: int | None = None
     """Maximum number of checks, distinctions and completions with choices, spread over relations and hierarchies."""
     distinct_names: bool = False
-    """Skip facts in which one name contains the other: "A rocking chair is a kind of chair" answers itself."""
+    """Whether to skip facts in which one name contains the other ("A rocking chair is a kind of chair")."""
 
 
 class QuestionBuilder:
-    """Worded facts, and the questions made of them.
+    """Builder of questions, with the tables of an engine that question makers read and write.
 
-    The table ``worded`` has one row per fact and relation, with the names of its fields and their forms. Every draw is
-    the md5 of the seed and of content, so that nothing depends on the order of rows and the same knowledge gives the
-    same questions on every machine.
+    The table ``worded`` has one row per fact and relation, with the names of its subject and object and their inflected
+    forms. Random draws use the md5 hash of the seed and the content of rows, not their order. Therefore, the same
+    knowledge gives the same questions on every machine.
     """
 
     def __init__(self, tables: Tables, schema: Schema, options: MakerOptions, *, inflected: bool = True) -> None:
-        """Create the tables of worded facts.
+        """Create the table ``worded`` and the tables of names.
 
         Args:
-            inflected: Whether ``worded`` has the forms of all names, not only those of sampled facts.
+            inflected: Whether ``worded`` has columns for inflected names. If not, makers add them to sampled facts.
         """
         self.tables = tables
         self.schema = schema
@@ -91,38 +94,38 @@ class QuestionBuilder:
         self.candidate_sets: dict[str, pa.Array] = {}
         self.sets_by_form: dict[tuple[str, str, str, bool], str] = {}
         self.slots: set[tuple[str, str, str, bool]] = set()
-        """Relation, asked field, form, and whether the slot begins the sentence, of all templates asked."""
+        """Relation, asked field, form, and whether the slot begins the sentence, for all templates in use."""
 
     def create_table(self, table: str, query: str, by: str | None = None) -> None:
-        """Create or replace a table with a query's rows; rows with the same ``by`` are stored together."""
+        """Create or replace a table from a query; rows with the same value of column ``by`` are stored together."""
         self.tables.make(table, query, by)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query."""
+        """Return the rows of an SQL query."""
         return self.tables.rows(query)
 
     @property
     def is_large(self) -> bool:
-        """Whether there are too many facts to hold in memory."""
+        """Whether there are more than ``MANY_FACTS`` facts."""
         return self.fact_count > MANY_FACTS
 
     @property
     def asked_count(self) -> int:
-        """Approximate number of facts that questions are made of."""
+        """Approximate number of facts that questions are made from."""
         return min(self.fact_count, self.options.asked or (DEFAULT_ASKED_FACTS if self.is_large else self.fact_count))
 
     def asked_sql(self, fact: str = "fact_id") -> str:
-        """Return an SQL condition for facts that questions are made of."""
+        """Return an SQL condition for the facts that questions are made from."""
         if self.asked_count == self.fact_count:
             return "true"
         return f"{self.draw_sql(sql_literal('asked'), fact)} // 2048 < {self.asked_count * 2**53 // self.fact_count}"
 
     def draw_sql(self, *parts: str) -> str:
-        """Return SQL for a number in [0, 2^64) derived from the seed and these expressions."""
+        """Return SQL for a pseudorandom number in [0, 2^64) that depends on the seed and the expressions ``parts``."""
         return f"md5_number_lower(concat_ws(chr(31), {sql_literal(str(self.options.seed))}, {', '.join(parts)}))"
 
     def paraphrase_sql(self, ask: str, number: int, count: int) -> str:
-        """Return an SQL condition for the facts that get paraphrase ``number`` of ``count``."""
+        """Return an SQL condition for the facts that are asked with template ``number`` of ``count`` paraphrases."""
         limit = self.options.paraphrases
         if limit is None or limit >= count:
             return "true"
@@ -130,12 +133,12 @@ class QuestionBuilder:
         return f"(({number} - {first} + {count}) % {count}) < {limit}"
 
     def relation_rows(self, relation: Relation) -> str:
-        """Return SQL for the worded facts of a relation."""
+        """Return SQL for the rows of ``worded`` that belong to a relation."""
         return f"(select * from worded where rel = {self.relation_numbers[relation.name]})"
 
     def _define_functions(self) -> None:
         define = self.tables.define_function
-        # Years as in a sentence: 1861 for 1861-03-04, 44 BC for -0044.
+        # The year as written in a sentence: 1861 for 1861-03-04, 44 BC for -0044.
         define(
             "said_year",
             ["t"],
@@ -147,7 +150,10 @@ class QuestionBuilder:
         define("split_of", ["a", "b"], split)
 
     def _create_names(self) -> None:
-        """Create the tables of entity names in the language, without slots or control characters, and of numbers."""
+        """Create the tables ``named`` (names of entities in the language) and ``value_texts`` (numbers as texts).
+
+        Names that contain a slot are left out; control characters are replaced by blanks.
+        """
         self.create_table(
             "named",
             f"""select entity, min(trim(regexp_replace(label, '[\\x00-\\x20\\x7f]+', ' ', 'g'))) as name,
@@ -207,7 +213,7 @@ class QuestionBuilder:
             self._create_forms("worded")
 
     def _create_forms(self, table: str) -> None:
-        """Create the table of the names in a table of facts, with a column for each form that templates use."""
+        """Create the table ``forms`` of the names in ``table``, with a column for each form that templates use."""
         relations_by_form: dict[tuple[str, str], list[str]] = {}
         for relation in self.relations.values():
             scoped = (template for scope in relation.scopes for template in scope.templates)
@@ -234,9 +240,9 @@ class QuestionBuilder:
         self.tables.map_batches("forms", query, add_columns)
 
     def add_forms(self, table: str, into: str, by: str | None = None) -> None:
-        """Copy a table with names ``s`` and ``o`` and add the forms that templates use.
+        """Copy a table with the names ``s`` and ``o``, and add columns with the forms that templates use.
 
-        Joins run one after the other to limit memory.
+        The joins run one after the other to limit memory.
         """
         forms_by_field = {
             name: [form for placeholder, form in self._forms if placeholder == field]
@@ -256,7 +262,12 @@ class QuestionBuilder:
             table = into
 
     def create_name_forms(self, names: str, into: str) -> None:
-        """Create a table of the names and forms that a query selects, with the names in these forms."""
+        """Create a table of inflected names.
+
+        Args:
+            names: SQL query that selects the columns ``name`` and ``form``.
+            into: Name of the new table; its column ``shown`` is the name in that form.
+        """
 
         def add_shown(batch: pa.Table) -> pa.Table:
             pairs = zip(batch["form"].to_pylist(), batch["name"].to_pylist(), strict=True)
@@ -265,12 +276,12 @@ class QuestionBuilder:
         self.tables.map_batches(into, f"select distinct name, form from ({names}) n", add_shown)
 
     def add_sentences(self, source: str, sentences: Sequence[tuple[str, str, str]], **columns: str) -> None:
-        """Add a question for each row of a source, worded by a template.
+        """Add a question for each row of a table, with the sentence of the first template whose condition holds.
 
         Args:
-            source: Table of the rows.
-            sentences: SQL conditions on rows, SQL of their ``sentence``, and their templates' labels.
-            columns: As for :meth:`add_questions`; they may use ``sentence``.
+            source: Name of the table.
+            sentences: For each template: SQL condition on rows, SQL for the sentence, and label of the template.
+            columns: SQL for columns as in :meth:`add_questions`; it may refer to ``sentence``.
         """
         for first in range(0, len(sentences), _SENTENCES_AT_ONCE):
             batch = sentences[first : first + _SENTENCES_AT_ONCE]
@@ -280,11 +291,12 @@ class QuestionBuilder:
             self.add_questions(rows, template="label", **columns)
 
     def add_questions(self, source: str, **columns: str) -> None:
-        """Add a question for each row of a source.
+        """Add a question for each row of ``source``.
 
         Args:
-            source: SQL for the rows, as after ``from``.
-            columns: SQL for each column that is neither null nor the default (fact_id as qset, domain, split).
+            source: SQL for the rows, as written after ``from``.
+            columns: SQL for the columns of questions. By default, ``qset`` is the fact_id, ``domain`` and ``split`` are
+                copied from the row, and other columns are null.
         """
         unknown = set(columns) - set(QUESTION_COLUMNS)
         if unknown:
@@ -295,7 +307,7 @@ class QuestionBuilder:
 
 
 def pick_sql(expressions: Iterable[str], draw: str) -> str:
-    """Return SQL that picks one of the expressions by a random number."""
+    """Return SQL that selects one of the SQL expressions by the random number ``draw``."""
     options = list(expressions)
     if len(options) == 1:
         return options[0]

@@ -1,4 +1,4 @@
-"""Predicate reasoning: inferred facts, asked openly or with four choices."""
+"""Questions of the task reasoning: inferred facts, asked as open questions or with four choices."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ DISTRACTORS = 3
 
 
 def make_reasoning(builder: QuestionBuilder) -> list[str]:
-    """Make reasoning questions of all conclusions that are not stated.
+    """Make reasoning questions from all inferred facts (conclusions) that are not also stated.
 
-    A question is open if its answer is unique among stated and inferred facts; otherwise it has three distractors
-    that are verified to be wrong.
+    A question is open if its answer is unique among stated and inferred facts. Otherwise, or if the relation is
+    ``closed``, it has four choices; the three distractors are verified to be wrong.
 
     Returns:
         Remarks on conclusions that are not asked.
@@ -111,7 +111,7 @@ def _ask_openly(
 
 
 def _create_choices(builder: QuestionBuilder, ask: str, form: str) -> None:
-    """Create the table of choices in a form: the answer and distractors of each conclusion, shuffled."""
+    """Create the table of the choices of conclusions: answer and distractors, inflected by ``form`` and shuffled."""
     name, join = ("n.name", "") if not form else (f"f.shown_{form}", "join forms f on f.name = n.name")
     order = builder.draw_sql(sql_literal(f"choice order {ask}"), "n.id", "n.name")
     builder.create_table(

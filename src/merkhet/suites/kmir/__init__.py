@@ -1,1 +1,1 @@
-"""KMIR: memorization, identification and reasoning, built from any knowledge base."""
+"""KMIR suite: questions on memorization, identification and reasoning, built from any knowledge base."""

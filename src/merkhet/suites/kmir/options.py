@@ -1,4 +1,4 @@
-"""Options of kmir."""
+"""Options of the KMIR suite."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ SENSITIVE_CLASSES = (
     *("disputed territory", "ethnic slur", "pornographic film", "pornographic actor", "sex position"),
     *("genocide", "massacre", "terrorist attack"),
 )
-"""Classes, by name or id, whose entities are never asked about."""
+"""Default classes, by name or id, whose entities are excluded from questions."""
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
 class KmirOptions(SplitOptions):
-    """Options of a study of kmir."""
+    """Options of a KMIR study."""
 
-    # BaseModel has a method of the name schema.
+    # Not called "schema", because BaseModel has a method of that name.
     schema_file: StudyPath | None = Field(
         None, alias="schema", description="a YAML file with your own domains, relations and templates"
     )

@@ -21,7 +21,7 @@ from merkhet.questions.question_files import QuestionSet
 SPLITS = ("train", "dev", "test")
 FILES = tuple(f"kmir_{split}_cloze.jsonl" for split in SPLITS)
 MAX_CANDIDATES = 100
-"""The maximum number of candidates of a question."""
+"""Maximum number of candidates of a question."""
 
 _TASKS = {"complet": "completion", "distinct": "distinction", "check": "checking", "reason": "reasoning"}
 _FIELDS = {"qid": "qid", "query": "query", "answer": "answer", "answers": "answer", "reltype": "relType"}
@@ -31,27 +31,26 @@ _SLOT_ANY_CASE = re.compile(re.escape(SLOT), re.IGNORECASE)
 
 @dataclass
 class _ReadState:
-    """The state of reading."""
+    """Questions and counts collected while reading the files."""
 
     columns: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     """Columns of the questions table."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Questions by split."""
+    """Number of questions in each split."""
     skipped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """Locations of skipped rows, by reason."""
     unknown_types: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Questions by unknown relType and the task made of it."""
+    """Number of questions for each unknown ``relType`` and the task made from it."""
 
 
 def read_published(path: Path) -> QuestionSet:
-    """Read the questions of a folder with any of KMIR's three files, or of one file.
+    """Read the questions of one KMIR file, or of a folder with any of the three files.
 
-    A question's id is its split and its official id (``test/q17``); its split comes from the file name. Adjacent masks
-    are one slot. A row without exactly one slot or without an answer is skipped, counted and named.
+    A question's id consists of its split and its published id (``test/q17``); the split comes from the file name.
+    Adjacent masks become one slot. Rows without an answer or without exactly one slot are skipped; remarks count them.
 
-    KMIR has no candidates. To rank answers, the distinct answers of each task are divided by a hash into groups of
-    at most 100. A question's candidates are the group of its target: the target and up to 99 answers of other questions
-    of its task. In checking they are yes and no.
+    KMIR has no candidates. For ranking, the distinct answers of each task are divided by a hash into groups of at most
+    100. The candidates of a question are the group that contains its target. In the task checking, they are yes and no.
 
     Raises:
         InputError: There is no file or no question, or a row has broken JSON, a missing field or a repeated qid.
@@ -115,7 +114,10 @@ def _read_file(file: Path, split: str, state: _ReadState) -> None:
 
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:
-    """Parse the four fields of a row as texts, the answer as a list of distinct texts; ignore further fields."""
+    """Parse the fields qid, query, relType and answer of a row, and ignore other fields.
+
+    The answer becomes a list of distinct texts; the other fields become texts.
+    """
     content = parse_json_object(line, where)
     known: dict[str, Any] = {}
     for key, value in content.items():
@@ -138,7 +140,7 @@ def _parse(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _task(kind: str, state: _ReadState) -> str:
-    """Map a relType to a task by its distinctive word; an unknown relType becomes a separate task."""
+    """Return the task of a ``relType`` by its distinctive word; an unknown ``relType`` becomes a separate task."""
     lower = kind.lower()
     for part, task in _TASKS.items():
         if part in lower:
@@ -149,7 +151,7 @@ def _task(kind: str, state: _ReadState) -> str:
 
 
 def _candidate_sets(tasks: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Group the answers of each task; return the candidate sets, and the set id of each question."""
+    """Divide the answers of each task into candidate sets; return the sets and the set id of each question."""
     answers: dict[str, set[str]] = defaultdict(set)
     for task, target in zip(tasks, targets, strict=True):
         answers[task].add(target)
@@ -200,7 +202,7 @@ def _remark_skipped(state: _ReadState) -> list[str]:
 
 
 def _strip_folder(where: str) -> str:
-    """Strip the folder from the location of a row."""
+    """Remove the folder from the location of a row (``folder/file, row 3``)."""
     file_path, _, row = where.rpartition(", row ")
     return f"{Path(file_path).name}, row {row}"
 

@@ -40,7 +40,7 @@ PACKS = [
 
 
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
-    """Build questions of the four types from the study's knowledge, filter them, and split them by fact.
+    """Build questions of the four KMIR tasks from the study's knowledge, filter them, and split them by fact.
 
     Raises:
         InputError: No question can be made, or an option is invalid.
@@ -59,7 +59,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
     words = sensitive_words(home / options.sensitive if options.sensitive else None)
 
     def draw(table: pa.Table) -> pa.Table:
-        # If one split is asked, its questions are sampled later.
+        # If the study asks only one split, that split is sampled later.
         limited = study.limit is not None and options.split is None
         return draw_questions(table, study.limit or 0, study.seed) if limited else table
 
@@ -90,9 +90,9 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
 
 
 def _copy_or_import(sources: Sequence[str], store: Path) -> None:
-    """Import all sources into one store; copy a single source that is a store."""
+    """Import all sources into one knowledge store; a single source that already is a store is copied."""
     first, *more_sources = sources
-    # A store with a write-ahead log is imported: its file is not complete.
+    # A store with a write-ahead log must be imported, because its file is incomplete.
     if not more_sources and first.endswith(STORE_SUFFIX) and not Path(f"{first}.wal").exists():
         with open_database(Path(first), read_only=True):
             shutil.copy(first, store)
@@ -106,7 +106,7 @@ def _schema(options: KmirOptions, home: Path) -> Schema:
 
 @functools.cache
 def _default_schema() -> Schema:
-    """Read the schema of the embedded packs; cached, because it is long and a build needs it twice."""
+    """Read the default schema; the result is cached, because the file is long and a build needs it twice."""
     return read_schema(_FOLDER / "schema.yaml")
 
 
@@ -115,20 +115,20 @@ def _resolve_path(source: str, home: Path) -> str:
 
 
 class Kmir(Suite):
-    """The KMIR suite; builds its questions with DuckDB or Spark."""
+    """KMIR suite, which builds its questions with DuckDB or Spark."""
 
     builds_on_engines = True
 
     def build_on_engine(self, study: Study, home: Path, engine: Engine | None) -> QuestionSet:
-        """Build the questions as a relational plan of the engine."""
+        """Build the questions on ``engine``; None uses DuckDB in this process."""
         return build(study, home, engine)
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Read the published files of KMIR."""
+        """Read the published KMIR files."""
         return read_published(place)
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the names of relations, hierarchies and comparisons."""
+        """Return the display names of relations, hierarchies and comparisons."""
         return _schema(KmirOptions.of(study), home).names()
 
 

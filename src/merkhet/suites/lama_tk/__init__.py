@@ -1,1 +1,1 @@
-"""LAMA-TK: facts with times, asked zero-shot or stored in a model."""
+"""LAMA-TK suite: temporal facts, asked of models zero-shot or after the models memorized them."""

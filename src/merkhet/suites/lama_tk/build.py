@@ -1,4 +1,4 @@
-"""Builder of temporal questions: from facts with times to sentences with one slot."""
+"""Builder of temporal questions: sentences about temporal facts, with one slot each."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 from merkhet.training import MEMORIZE
 
 MAX_QUESTIONS = 100_000
-"""The maximum number of questions without a limit in the study."""
+"""Maximum number of questions if the study sets no limit."""
 
 
 @contextmanager
 def open_knowledge(study: Study, home: Path) -> Iterator[tuple[KnowledgeBase, tuple[str, ...]]]:
-    """Open the knowledge of a study, with remarks on how it was read.
+    """Open the knowledge base of a study, and yield it with remarks on how it was read.
 
-    The study's data come first (see :func:`published_facts`), then its knowledge.
+    If the study names ``data``, these published facts are read (see :func:`published_facts`). Otherwise, the sources in
+    ``knowledge`` are loaded.
     """
     if study.data is not None:
         with published_facts(home / study.data) as knowledge_and_remarks:
@@ -46,14 +47,14 @@ def open_knowledge(study: Study, home: Path) -> Iterator[tuple[KnowledgeBase, tu
 
 
 def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
-    """Make the questions of a study's tasks about its facts with times.
+    """Make the questions of a study about facts with times.
 
-    A question is a sentence with one name or time replaced by a slot; ``answers`` are all names that make it true. Its
-    Q-set is its fact. Years are ranked among all years that occur with the relation, names among some of its names (see
-    :func:`add_candidates`). With a limit, questions are sampled before they get candidates.
+    A question is a sentence in which a slot replaces one name or time; ``answers`` are all names that make it true.
+    ``qset`` is the id of the fact. The candidates are all years, or a sample of the names, that occur with the relation
+    (see :func:`add_candidates`). If the study sets a limit, questions are sampled before candidates are added.
 
     Raises:
-        InputError: The study trains on questions, no question can be made, or there are too many without a limit.
+        InputError: The study trains on questions, no question can be made, or a limit is needed but not set.
     """
     options = LamaTkOptions.of(study)
     if study.learning is not None and study.learning.learner != MEMORIZE:
@@ -84,7 +85,7 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
         "remarks": [*reading_remarks, *facts.remarks, *remarks],
     }
     frequencies = _frequencies(all_questions)
-    # Answers are added after sampling: each member of a parliament is asked for, and all the others are right.
+    # Answers are added after sampling to save memory: a question on a parliament lists all of its members.
     sampled = _add_answers(apply_limits(QuestionSet(all_questions), study).questions, statements, facts)
     questions, candidates, dropped = add_candidates(sampled, pools)
     if dropped:
@@ -96,7 +97,7 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
 
 
 def _make_statements(facts: TemporalFacts, wordings: Wordings, study: Study) -> tuple[pa.Table, list[str]]:
-    """Make the masked sentences of the study's tasks, with remarks."""
+    """Make the masked statements of all tasks of the study; return them with remarks."""
     makers: dict[str, Callable[[], pa.Table]] = {
         "statement": lambda: make_masked_statements(facts, wordings),
         "boundary": lambda: make_boundary_queries(facts, wordings),
@@ -109,9 +110,10 @@ def _make_statements(facts: TemporalFacts, wordings: Wordings, study: Study) -> 
 
 
 def _make_questions(statements: pa.Table, facts: TemporalFacts, pools: Pools) -> pa.Table:
-    """Make questions sorted by id, with the target as their only answer; merge those with the same text and meaning.
+    """Make questions sorted by id, with the target as the only answer.
 
-    The template of a question is ``relation/template/mask``, which scores are grouped by.
+    Statements with the same task, prompt and target become one question. The column ``template`` is
+    ``relation/template/mask``, for grouping scores.
     """
     with open_workbench(statements=statements, symbols=facts.symbols, pools=pools.table) as connection:
         table = connection.sql(
@@ -131,7 +133,7 @@ def _make_questions(statements: pa.Table, facts: TemporalFacts, pools: Pools) ->
 
 
 def _add_answers(questions: pa.Table, statements: pa.Table, facts: TemporalFacts) -> pa.Table:
-    """Add all right answers to questions: those of all statements with the same text in their task."""
+    """Replace the ``answers`` of each question by all right answers of its prompt in its task."""
     with open_workbench(questions=questions, statements=statements, symbols=facts.symbols) as connection:
         table = connection.sql(
             """with listed as (
@@ -147,7 +149,7 @@ def _add_answers(questions: pa.Table, statements: pa.Table, facts: TemporalFacts
 
 
 def _frequencies(questions: pa.Table) -> pa.Table:
-    """Count how often each name is the target, by task and relation."""
+    """Count how often each name is the target of a question, by task and relation."""
     with open_workbench(questions=questions) as connection:
         table = connection.sql(
             """select task, split_part(template, '/', 1) as relation, target as answer, count(*) as count

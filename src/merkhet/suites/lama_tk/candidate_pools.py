@@ -1,4 +1,4 @@
-"""Candidate pools of temporal questions: all years, or right answers among sampled names of the same role."""
+"""Candidate pools of temporal questions: the names or times that occur in one role of a relation."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from merkhet.suites.lama_tk.options import LamaTkOptions
 from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, open_workbench
 
 TIME = "time"
-"""The role of starts, ends and points in time; names have the roles subject and object."""
+"""Role of starts, ends and points in time; entity names have the role ``subject`` or ``object``."""
 ROLE_SQL = f"case when mask in ('subject', 'object') then mask else '{TIME}' end"
-"""SQL expression for the role of a mask."""
+"""SQL expression that maps the column ``mask`` to a role."""
 RIGHT_DIVISOR = 10
-"""At most one candidate in this many is right."""
+"""Minimum number of sampled candidates per right answer."""
 DRAWS_PER_NAME = 20
-"""Number of draws by frequency per missing name; names still missing after these are drawn uniformly."""
+"""Number of draws by frequency per distractor; distractors still missing afterwards are drawn uniformly."""
 
 
 @dataclass(frozen=True)
 class Pools:
-    """Candidate pools: the names that occur in each role of a relation."""
+    """Candidate pools: the names and times that occur in each role of each relation."""
 
     names: Mapping[str, Sequence[str]]
-    """Names by candidate set."""
+    """All names of each candidate set, by the id of the set."""
     table: pa.Table
-    """The candidate set of each relation and role, and ``offered``, the part of it that enters question ids."""
+    """Candidate set of each relation and role; ``offered`` identifies the candidates in question ids."""
     sampled: frozenset[str]
-    """Candidate sets that are too large to be offered completely; questions get a sample."""
+    """Ids of candidate sets that are too large to be offered completely; a question gets a sample of the names."""
     count: int
-    """Sample size."""
+    """Number of candidates in a sample."""
     seed: int
     mentions: Mapping[str, Sequence[str]]
-    """The names of each sampled set, once for each fact that mentions them."""
+    """Names of each sampled set; a name is repeated for each fact that mentions it."""
     related: Mapping[tuple[str, str, str], Sequence[str]]
-    """Names by relation, role and the name in the other role: the holders of an office, the offices of a person."""
+    """Names by relation, role and the name in the other role, such as all holders of an office."""
     fact_names: Mapping[str, tuple[str, str]]
     """Names of the subject and the object of each fact."""
 
 
 def make_pools(statements: pa.Table, facts: TemporalFacts, options: LamaTkOptions, seed: int) -> Pools:
-    """Collect the names in each role of each relation.
+    """Collect the names and times in each role of each relation.
 
-    Right answers of the statements are added: of a symmetric relation, either side may be the subject.
+    Right answers of the statements are included, because either entity of a symmetric relation may be its subject.
     """
     numbered = facts.symbols.append_column("number", pa.array(range(facts.symbols.num_rows)))
     with open_workbench(statements=statements, facts=facts.table, symbols=numbered) as connection:
@@ -117,10 +117,10 @@ def make_pools(statements: pa.Table, facts: TemporalFacts, options: LamaTkOption
 
 
 def add_candidates(questions: pa.Table, pools: Pools) -> tuple[pa.Table, pa.Table, int]:
-    """Add candidates to questions; drop questions whose candidates are all right.
+    """Add candidates to questions; drop questions whose candidates are all right answers.
 
     Returns:
-        The questions, the candidate sets that are offered completely, and the number of dropped questions.
+        The remaining questions, the candidate sets that are offered completely, and the number of dropped questions.
     """
     sets: list[str | None] = []
     choices: list[list[str] | None] = []
@@ -147,10 +147,10 @@ def add_candidates(questions: pa.Table, pools: Pools) -> tuple[pa.Table, pa.Tabl
 def _draw_choices(row: Mapping[str, Any], pools: Pools) -> list[str]:
     """Draw the choices of a question: the target, other right answers, and distractors.
 
-    At most a tenth is right: with hundreds of right answers (members of a parliament), guesses would be right, too. Up
-    to half of the distractors were in the same relation to the same entity at another time. The others are drawn by
-    frequency in the facts, so that frequency does not reveal the right answers. No distractor occurs in the prompt,
-    where a model would merely repeat it, or differs from a right answer by case alone.
+    At most a tenth of the choices are right; otherwise, guessing would succeed if there are hundreds of right answers
+    (members of a parliament). Up to half of the distractors are names that other facts relate to the same entity, such
+    as other holders of an office. The remaining distractors are drawn by their frequency in the facts, so frequency
+    does not reveal the right answers. No distractor occurs in the prompt or equals a right answer except for case.
     """
     mask = row["template"].rpartition("/")[2]
     subject_name, object_name = pools.fact_names[row["facts"][0]]
@@ -170,7 +170,7 @@ def _draw_choices(row: Mapping[str, Any], pools: Pools) -> list[str]:
 
 
 class _Distractors:
-    """Distinct wrong names for a prompt, regardless of case."""
+    """Distractors of one prompt, distinct regardless of case."""
 
     def __init__(self, prompt: str, answers: Sequence[str], generator: random.Random) -> None:
         self.names: list[str] = []
@@ -179,13 +179,13 @@ class _Distractors:
         self._excluded = {name.casefold() for name in answers}
 
     def draw(self, names: Sequence[str], count: int) -> None:
-        """Draw uniformly until there are ``count`` names in all, or ``names`` is exhausted."""
+        """Draw distractors uniformly from ``names`` until there are ``count`` in total or ``names`` is exhausted."""
         for size in (min(len(names), count + 2 * len(self._excluded)), len(names)):
             for name in self._generator.sample(names, size) if len(self.names) < count else ():
                 self._add(name, count)
 
     def draw_frequent(self, mentions: Sequence[str], count: int) -> None:
-        """Draw by frequency until there are ``count`` names in all, or the draws are used up."""
+        """Draw distractors by frequency until there are ``count`` in total or no draws are left."""
         for _ in range(DRAWS_PER_NAME * count):
             if len(self.names) == count:
                 break

@@ -1,4 +1,4 @@
-"""Conditions of a memorizing study, and the sets of statements that these store and ask."""
+"""Conditions of a memorizing study, and the sets of statements that models store and are asked."""
 
 from __future__ import annotations
 
@@ -38,34 +38,36 @@ TASKS = {
     "boundary": (STATEMENT, BOUNDARY),
     "implicit": (STATEMENT, IMPLICIT, ORDER),
 }
-"""Each experiment with the tasks that are asked in it."""
+"""Tasks that models are asked in each experiment."""
 _WITHOUT_SUFFIX = "-without-conflict"
 _IMPLICIT_SETS = {"stored": STATEMENT, IMPLICIT: IMPLICIT, ORDER: ORDER}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a set of statements is made from facts."""
+    """Instructions for making a set of statements from facts."""
 
     kind: str
-    """Task that the statements are scored as."""
+    """Task under which the statements are scored."""
     facts: int | None
-    """Number of facts; None for all."""
+    """Number of facts; None means all facts."""
     conflict: bool | None = None
-    """Whether statements with several right answers are included; None if facts are selected by their controls."""
+    """Whether statements with several right answers are included.
+
+    None includes them too. Without a ``relation``, None also selects facts by :func:`select_controlled`."""
     static: bool = False
     """Whether statements leave out times."""
     unseen_facts: int = 0
-    """Number of facts that are asked without being stored."""
+    """Number of facts that models are asked about without having stored them."""
     relation: str | None = None
-    """Relation of the facts; any if None."""
+    """Relation of the facts; None allows all relations."""
     masks: tuple[str, ...] = ()
-    """Roles that may be masked; any if empty."""
+    """Elements to mask, such as ``start`` and ``end``; empty for all."""
 
 
 @dataclass(frozen=True)
 class FactsParams:
-    """Parameters of the step that gathers facts: its study settings, and the hashes of its sources."""
+    """Parameters of the step that gathers facts: relevant study settings and hashes of the sources."""
 
     study: Study
     contents: BuildContents
@@ -73,51 +75,51 @@ class FactsParams:
 
 @dataclass(frozen=True)
 class FactsRuntime:
-    """Options that the facts are checked against."""
+    """Study options, to check whether the gathered facts suffice."""
 
     options: LamaTkOptions
 
 
 @dataclass(frozen=True)
 class SetsParams:
-    """The sets of statements to make."""
+    """Parameters of the step that makes sets of statements."""
 
     recipes: Mapping[str, Recipe]
     stored: tuple[str, ...]
-    """Sets that are stored, and so must not be empty."""
+    """Names of the sets that models store; these sets must not be empty."""
     entities: str
     seed: int
     remarks: tuple[str, ...]
     wordings: str | None
-    """Hash of the user's wordings."""
+    """Hash of the user's wordings file; None for the built-in wordings."""
 
 
 @dataclass(frozen=True)
 class SetsRuntime:
-    """Location of the user's wordings."""
+    """Path of the user's wordings file; None for the built-in wordings."""
 
     wordings: Path | None
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a model stores, and what it is then asked."""
+    """Experimental condition: the statements that a model stores, and those that it is asked afterwards."""
 
     label: str
-    """Follows the model's name in tables."""
+    """Text that follows the model's name in tables."""
     stored: str
-    """Name of the set that is stored."""
+    """Name of the set of statements that the model stores."""
     asked: tuple[str, ...]
-    """Names of the sets that are asked."""
+    """Names of the sets of statements that the model is asked."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Training settings that this condition overrides."""
+    """Training settings that replace those of the study."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """Factors for analyses: facts, conflict, static, dynamic."""
+    """Experimental factors for analyses, such as ``facts``, ``conflict``, ``static`` and ``dynamic``."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """The conditions of a study, the recipe of each of their sets, and remarks."""
+    """Design of a study: its conditions, the recipe of each set of statements by name, and remarks."""
 
     conditions: tuple[Condition, ...]
     recipes: Mapping[str, Recipe]
@@ -125,14 +127,16 @@ class Design:
 
 
 def set_file(name: str) -> str:
-    """Return the path of a set of statements within a run."""
+    """Return the path of a set of statements, relative to the run folder."""
     return f".merkhet/sets/{name}.parquet"
 
 
 def write_facts(
     context: StepContext[FactsParams, FactsRuntime], facts: TemporalFacts, additional: Mapping[str, Any]
 ) -> None:
-    """Write temporal facts, their symbols and a summary: counts by relation and kind, remarks, and ``additional``.
+    """Write temporal facts, their symbols and a summary.
+
+    The summary contains counts by relation and kind of time (interval or point), remarks, and ``additional``.
 
     Raises:
         InputError: The facts do not suffice for the study's options.
@@ -160,12 +164,12 @@ def write_facts(
 
 
 def summarize_sets(folder: Path) -> list[str]:
-    """Return remarks on the sets of a run."""
+    """Return the remarks on a run's sets of statements as indented lines."""
     return [f"  {remark}" for remark in read_json(folder / ABOUT_SETS)["remarks"]]
 
 
 def summarize_facts(folder: Path) -> list[str]:
-    """Count the facts of a run, with remarks on them."""
+    """Return lines that state the number of facts of a run and the remarks on them."""
     about = read_json(folder / ABOUT_FACTS)
     line = f"{about['experiment']}: {about['facts']:,} facts with times, {about['symbols']:,} entities and times"
     if "controlled" in about:
@@ -174,10 +178,10 @@ def summarize_facts(folder: Path) -> list[str]:
 
 
 def make_sets(context: StepContext[SetsParams, SetsRuntime]) -> None:
-    """Make the sets of statements that the conditions of a study store and ask.
+    """Make the sets of statements that models store or are asked under the conditions of a study.
 
     Raises:
-        InputError: A set that is to be stored is empty.
+        InputError: A set that models store is empty.
     """
     params = context.params
     summary = read_json(context.folder / ABOUT_FACTS)
@@ -214,7 +218,7 @@ def make_sets(context: StepContext[SetsParams, SetsRuntime]) -> None:
 
 
 def make_design(options: LamaTkOptions, fact_summary: Mapping[str, Any]) -> Design:
-    """Design the conditions of a study.
+    """Design the conditions of a memorizing study and the sets of statements that they use.
 
     Args:
         fact_summary: The summary that :func:`write_facts` writes.
@@ -229,9 +233,9 @@ def make_design(options: LamaTkOptions, fact_summary: Mapping[str, Any]) -> Desi
 
 
 def remaining_conditions(design: Design, sizes: Mapping[str, int]) -> tuple[Condition, ...]:
-    """Drop conditions and sets by the number of statements in each set.
+    """Return the conditions that are worth running, given the number of statements in each set (``sizes``).
 
-    A condition without conflict is dropped if no statement has several right answers. Empty sets are not asked.
+    A condition without conflict is dropped if it equals the one with conflict. Empty sets are not asked.
     """
     conditions = []
     for condition in design.conditions:
@@ -301,7 +305,7 @@ def _design_boundary(options: LamaTkOptions, fact_summary: Mapping[str, Any]) ->
 
 
 def _design_implicit(options: LamaTkOptions, fact_summary: Mapping[str, Any]) -> Design:
-    # Subjects keep all of their facts, so that there may be a few more facts than requested.
+    # All facts of a subject are selected, so there may be a few more facts than requested.
     _, remarks = _limit_count(options.facts, fact_summary["controlled"], "facts with controls")
     recipes = {name: Recipe(kind, options.facts) for name, kind in _IMPLICIT_SETS.items()}
     condition = Condition("stored", "stored", tuple(_IMPLICIT_SETS), attributes={"facts": fact_summary["controlled"]})
@@ -321,7 +325,7 @@ class _SetMaker:
         self.facts, self.wordings, self.entities, self.seed = facts, wordings, entities, seed
 
     def make(self, recipe: Recipe) -> pa.Table:
-        """Make the statements of a set, labelled with the task that they are scored as."""
+        """Make the statements of a recipe, labelled with the task under which they are scored."""
         kind = recipe.kind
         if kind == BOUNDARY:
             return make_boundary_queries(self._interval_facts(recipe), self.wordings, entities=self.entities)
@@ -343,7 +347,7 @@ class _SetMaker:
         return drop_conflicts(statements) if recipe.conflict is False else statements
 
     def _unseen_statements(self, recipe: Recipe) -> pa.Table:
-        """Make statements of facts that are not stored; drop those with the same prompt as a stored one."""
+        """Make statements of facts that are not stored; drop statements whose prompt is also stored."""
         stored = sample_facts(self.facts, recipe.facts, self.seed)
         larger_sample = sample_facts(self.facts, (recipe.facts or 0) + recipe.unseen_facts, self.seed)
         is_new = pc.invert(pc.is_in(larger_sample.table["fact_id"], value_set=stored.table["fact_id"].combine_chunks()))

@@ -23,11 +23,11 @@ FactCount = Annotated[
     BeforeValidator(_without_all),
     Expected("an integer ≥ 1 or all", "integers ≥ 1 or all"),
 ]
-"""A number of facts; None for all."""
+"""Number of facts; None means all facts."""
 
 
 class LamaTkOptions(SuiteOptions):
-    """Options of a study of LAMA-TK."""
+    """Options of a LAMA-TK study."""
 
     granularity: Literal["year", "month", "day"] = Field("year", description="granularity of times")
     relations: Annotated[tuple[Annotated[str, Field(pattern=r"\S")], ...], Several, Unique] = Field(

@@ -1,4 +1,4 @@
-"""Plan of a memorizing study: facts, sets of statements, then the ordinary steps of a study."""
+"""Plan of a memorizing study: steps for facts and sets of statements, then the standard steps of a study."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ EXPERIMENT_ANALYSES: Mapping[str, tuple[str | AnalysisFunction, ...]] = {
     "boundary": (boundaries, "trainings"),
     "implicit": (implicit, "cutoffs", "trainings"),
 }
-"""Analyses of each experiment."""
+"""Analyses that each experiment reports."""
 ONE_TRAINING = (
     "Every model was trained once: intervals and p-values are about these trainings, and another seed may give other "
     "differences (options.trainings trains several times)."
@@ -86,7 +86,7 @@ METHODS = (
 
 
 def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Plan a memorizing study: gather facts, make sets of statements, memorize, recall, score and report.
+    """Plan a memorizing study: gather facts, make sets of statements, train models on them, ask, score and report.
 
     Raises:
         InputError: A model cannot memorize, or options and settings do not fit a memorizing study.
@@ -119,25 +119,25 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
 
 @dataclass(frozen=True)
 class MemorizingSuite(Suite):
-    """The suite as a memorizing study uses it."""
+    """Variant of the LAMA-TK suite for memorizing studies."""
 
     memory: Memory | None = None
     names: Mapping[str, str] | None = None
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return plain names of relations, for sentences."""
+        """Return the display names of relations for use in sentences."""
         return self.names or {}
 
     def scoring(self, study: Study) -> ScoringRule:
-        """Return how recalls are scored."""
+        """Return the scoring rule for recalled statements."""
         return ScoringRule(statements=True)
 
     def score_groups(self, study: Study) -> tuple[tuple[str, ...], ...]:
-        """Return the columns that scores are grouped by."""
+        """Return the combinations of columns by which scores are grouped."""
         return (*((name,) for name in STATEMENT_GROUPS), ("mask", "conflict"))
 
     def build_steps(self, resolved: ResolvedStudy) -> tuple[AnyStep, ...]:
-        """Return the step that makes questions of all statements that are asked."""
+        """Return the step that turns all asked statements into questions."""
         assert self.memory is not None
         sets = tuple(map(set_file, self.memory.asked_sets()))
         inputs = (ABOUT_FACTS, ABOUT_SETS, FACTS_FILE, SYMBOLS_FILE, *sets)
@@ -145,13 +145,13 @@ class MemorizingSuite(Suite):
         return (Step("questions", "build", write_statement_questions, params, NOTHING, inputs, QUESTION_TABLES),)
 
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
-        """Return the steps in which models memorize and recall."""
+        """Return the steps in which models memorize statements and are asked for them."""
         assert self.memory is not None
         return self.memory.steps(resolved)
 
 
 def make_memorizing_suite(resolved: ResolvedStudy, options: LamaTkOptions, design: Design) -> MemorizingSuite:
-    """Return the suite of a memorizing study."""
+    """Return the variant of the LAMA-TK suite for a memorizing study."""
     suite, experiment = resolved.suite, options.experiment
     return MemorizingSuite(
         name=suite.name,
@@ -171,7 +171,7 @@ def make_memorizing_suite(resolved: ResolvedStudy, options: LamaTkOptions, desig
 
 
 def gather_facts(context: StepContext[FactsParams, FactsRuntime]) -> None:
-    """Read a study's knowledge, and write its facts with times.
+    """Read the knowledge base of a study, and write its facts with times.
 
     Raises:
         InputError: No fact has times.
@@ -241,17 +241,17 @@ def _sets_step(resolved: ResolvedStudy, options: LamaTkOptions, design: Design) 
 
 @dataclass(frozen=True)
 class Memory:
-    """What models memorize and are asked: conditions, sets and number of trainings."""
+    """Planner of the steps in which models memorize and recall, for a design and a number of trainings."""
 
     design: Design
     trainings: int
 
     def asked_sets(self) -> list[str]:
-        """List the sets that are asked under any condition."""
+        """Return the names of the sets that models are asked under any condition."""
         return list(dict.fromkeys(name for condition in self.design.conditions for name in condition.asked))
 
     def steps(self, resolved: ResolvedStudy) -> AskingSteps:
-        """Make the steps of every model and condition, of the baselines, and of further trainings."""
+        """Make the steps for every model and condition, for the baselines, and for repeated trainings."""
         models = [(number, condition) for number in range(len(resolved.models)) for condition in self.design.conditions]
         first = [step for number, condition in models for step in self._model_steps(resolved, number, condition)]
         repeated = [
@@ -272,7 +272,10 @@ class Memory:
         )
 
     def _baseline_steps(self) -> list[AnyStep]:
-        """Make the steps of the baseline; for each stored set it is asked the same statements as the models."""
+        """Make one recall step of the frequency baseline for each stored set.
+
+        The baseline is asked the same statements as the models that store the set.
+        """
         by_set: dict[str, list[Condition]] = {}
         for condition in self.design.conditions:
             by_set.setdefault(condition.stored, []).append(condition)
@@ -296,9 +299,9 @@ class Memory:
     def _model_steps(
         self, resolved: ResolvedStudy, number: int, condition: Condition, training: int = 0
     ) -> tuple[AnyStep, AnyStep]:
-        """Make the steps in which a model memorizes and recalls under one condition.
+        """Make the two steps in which a model memorizes and recalls statements under one condition.
 
-        The first training uses the study's seed, each further one a derived seed.
+        The first training uses the study's seed; each repeated training uses a derived seed.
         """
         model, study = resolved.models[number], resolved.study
         model_label = f"{model.name}, {condition.label}"
@@ -345,7 +348,7 @@ def _answer_files(stem: str) -> tuple[str, str]:
 
 
 def _slug(name: str) -> str:
-    """Convert a name for use in file names."""
+    """Convert a name to at most 60 ASCII letters, digits and hyphens, for use in file names."""
     words = "".join(
         letter if letter.isascii() and letter.isalnum() else " " for letter in name.replace(",", "")
     ).split()

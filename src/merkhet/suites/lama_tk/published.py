@@ -1,4 +1,4 @@
-"""Reader of published temporal facts: tables with times, and the files of YAGO11k."""
+"""Reader of published temporal facts: tables with start and end columns, and the files of YAGO11k."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ POSITIONS = "positions.tsv"
 NUMBERED = ("train.txt", "valid.txt", "test.txt", "entity2id.txt", "relation2id.txt")
 TABLES = ("*.tsv", "*.csv", "*.tsv.gz", "*.csv.gz")
 FILES = (POSITIONS, *NUMBERED, *TABLES)
-"""File names and patterns that are recognized as published facts."""
+"""Names and patterns of files that are recognized as published facts."""
 
 OFFICES = "position held"
-"""The relation of a table that has a column ``position``."""
+"""Relation of all facts in a table with a column ``position`` but without a relation column."""
 _COLUMNS = {
     "subject": ("subject_id", "subject"),
     "subject_label": ("subject_label", "subject"),
@@ -30,17 +30,18 @@ _COLUMNS = {
     "start": ("start",),
     "end": ("end",),
 }
-"""The columns of a table that may hold each column of a fact, in order of preference."""
+"""Accepted column names in a table for each property of a fact, in order of preference."""
 
 
 @contextmanager
 def published_facts(path: Path) -> Iterator[tuple[KnowledgeBase, tuple[str, ...]]]:
-    """Open the knowledge of a table or a folder, with remarks; it is temporary.
+    """Import a table or folder of facts into a temporary knowledge base; yield it with remarks.
 
-    A table has the columns subject, object (or position), start and end, and optionally relation (or predicate; a table
-    of positions is about ``position held``), subject_id and object_id; other columns are ignored. A folder holds
-    ``positions.tsv``, or the numbers and dictionaries of YAGO11k. Invalid rows (an end before the start, a malformed
-    time) are skipped, counted and named.
+    A table has the columns ``subject``, ``object`` (or ``position``), ``start`` and ``end``. It may have ``relation``
+    (or ``predicate``), ``subject_id`` and ``object_id``; other columns are ignored. The relation defaults to
+    ``position held`` if there is a column ``position``. A folder contains ``positions.tsv``, or the quadruples of
+    YAGO11k with their dictionaries. Invalid rows (an end before the start, a malformed time) are skipped; a remark
+    counts them and quotes the first one.
 
     Raises:
         InputError: A column is missing, or there are no facts.
@@ -56,12 +57,12 @@ def published_facts(path: Path) -> Iterator[tuple[KnowledgeBase, tuple[str, ...]
 
 
 def source_name(path: Path) -> str:
-    """Name the source in the data card: by the table, or by the folder."""
+    """Return a source's name for the data card: ``positions.tsv`` if the folder contains it, else ``path.name``."""
     return POSITIONS if (path / POSITIONS).is_file() else path.name
 
 
 def _import_source(path: Path) -> tuple[str, dict[str, str]]:
-    """Make the import source of a path, with the options that map a table's columns."""
+    """Return the import source of a path, and import options that map the columns of a table."""
     if path.is_dir():
         positions = path / POSITIONS
         if not positions.is_file():
@@ -73,7 +74,7 @@ def _import_source(path: Path) -> tuple[str, dict[str, str]]:
 
 
 def _columns(table: Path) -> dict[str, str]:
-    """Map the columns of a fact to those of a table.
+    """Return import options that map the columns of a table to the properties of a fact.
 
     Raises:
         InputError: A required column is missing.
@@ -108,7 +109,7 @@ def _columns(table: Path) -> dict[str, str]:
 
 
 def _remarks(report: ImportSummary) -> tuple[str, ...]:
-    """Make remarks on skipped rows and on unused data."""
+    """Return remarks on skipped rows, unused data and repeated rows."""
     remarks = []
     if report.bad:
         subject_phrase = "1 row is no fact and was" if report.bad == 1 else f"{report.bad:,} rows are no facts and were"
@@ -121,7 +122,7 @@ def _remarks(report: ImportSummary) -> tuple[str, ...]:
 
 
 def _first_bad_row(report: ImportSummary) -> str:
-    """Describe the first invalid row, without local paths."""
+    """Describe the first invalid row by file name, without its folder; empty if all rows are valid."""
     if not report.examples:
         return ""
     where, _, reason = report.examples[0].partition(": ")

@@ -1,4 +1,4 @@
-"""The LAMA-TK suite: temporal knowledge."""
+"""The LAMA-TK suite of temporal knowledge."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from merkhet.suites.lama_tk.published import FILES
 
 
 class LamaTk(Suite):
-    """LAMA-TK, asked zero-shot or of models that memorize."""
+    """LAMA-TK suite, for models as they are or models that first memorize the facts."""
 
     memorizes = True
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Build questions from a table or a folder of facts with times."""
+        """Build questions from the study's published table or folder of facts with times."""
         return make_temporal_questions(study, home)
 
     def memorize_plan(self, resolved: ResolvedStudy, command: str) -> Plan:

@@ -1,1 +1,1 @@
-"""Quickstart: a first look at what a model knows, on the embedded packs or on your own facts."""
+"""Quickstart suite: a first test of a model's knowledge, on the embedded packs or on the user's facts."""

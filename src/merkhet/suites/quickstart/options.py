@@ -1,4 +1,4 @@
-"""Options of quickstart."""
+"""Options of the quickstart suite."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from merkhet.engine.suite_options import SuiteOptions
 
 
 class QuickstartOptions(SuiteOptions):
-    """Options of a study of quickstart."""
+    """Options of a quickstart study."""
 
     choices: int = Field(10, ge=2, description="number of candidates of a completion question")
     templates: StudyPath | None = Field(None, description="a YAML file with your own templates")

@@ -1,4 +1,4 @@
-"""The quickstart suite: a first look at a model, on the embedded packs or on your own facts."""
+"""The quickstart suite: a first test of a model's knowledge, on the embedded packs or on the user's facts."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from merkhet.suites.quickstart.options import QuickstartOptions
 
 TASKS = ("completion", "checking", "distinction")
 _VOCABULARY = ("rdf:", "rdfs:", "owl:", "skos:", "schema:domain", "schema:range")
-"""Prefixes of predicates of ontologies, which default templates cannot word."""
+"""Prefixes of ontology predicates, for which no default templates are made."""
 
 _DEFAULT_LIMIT = 400
 _DISTINCTIONS_PER_ROUND = 300
-"""Distinction questions that one grouping of the categories' members is expected to yield."""
+"""Expected number of distinction questions from one random grouping of the members of categories."""
 
 
 def build(study: Study, home: Path) -> QuestionSet:
-    """Build completion, checking and distinction questions from the study's knowledge, up to the limit of each.
+    """Build completion, checking and distinction questions from the study's knowledge, up to the limit of each task.
 
-    A predicate without templates is worded by its label.
+    Sentences for a predicate without templates are made from its label.
     """
     options = QuickstartOptions.of(study)
     schema = _schema(options, home)
@@ -49,7 +49,7 @@ def build(study: Study, home: Path) -> QuestionSet:
 def _make(
     study: Study, home: Path, options: QuickstartOptions, schema: Schema, predicates: Sequence[str] = ()
 ) -> QuestionSet:
-    """Make questions of the facts of some predicates, or of all."""
+    """Make questions from the facts of ``predicates``, or of all predicates if it is empty."""
     with KnowledgeBase.load(study.knowledge, home, predicates) as knowledge:
         if not predicates:
             schema = _complete_schema(knowledge, schema, user_templates=options.templates is not None)
@@ -62,7 +62,7 @@ def _make(
             distinct_names=True,
         )
         if predicates:
-            # Embedded packs are small: threads and join orders would cost more than they save.
+            # Embedded packs are so small that threads and join optimization cost more than they save.
             knowledge.connection.execute("set threads = 1")
             knowledge.connection.execute("set disabled_optimizers = 'join_order,statistics_propagation'")
         with open_tables(knowledge.connection, None, ("facts", "names")) as tables:
@@ -74,7 +74,10 @@ def _limit(study: Study) -> int:
 
 
 def _limit_relations(study: Study, schema: Schema) -> Schema:
-    """Return a schema without the relations that a small limit does not reach, since relations take turns."""
+    """Return a schema without the relations that get no question within the limit.
+
+    Questions are made from the relations in turn, so a small limit reaches only the first relations.
+    """
     packs = embedded_packs()
     declared = {name for source in study.knowledge for name in declared_predicates(packs[source])}
     present = [relation for relation in schema.relations.values() if declared & set(relation.predicates)]
@@ -90,7 +93,10 @@ def _limit_relations(study: Study, schema: Schema) -> Schema:
 
 
 def _covers(questions: QuestionSet, schema: Schema, study: Study) -> bool:
-    """Return whether every relation of a limited schema has a question; if not, the other relations are needed."""
+    """Return whether every relation of a limited schema has a question in every task.
+
+    If not, relations outside the limited schema are needed to reach the limit.
+    """
     rows = questions.questions.select(["task", "template"]).to_pylist()
     asked = {(row["task"], row["template"].rpartition("/")[0]) for row in rows}
     return all(
@@ -117,7 +123,7 @@ def _default_schema() -> Schema:
 
 
 def _complete_schema(knowledge: KnowledgeBase, schema: Schema, *, user_templates: bool) -> Schema:
-    """Add relations for the predicates without templates, unless an embedded pack declares them."""
+    """Add default relations for predicates without templates, except for predicates that an embedded pack declares."""
     predicates = sorted(knowledge.count())
     worded = {predicate for relation in schema.relations.values() for predicate in relation.predicates}
     if user_templates and (unused := sorted(worded - set(predicates))):
@@ -136,7 +142,7 @@ def _complete_schema(knowledge: KnowledgeBase, schema: Schema, *, user_templates
 
 @functools.cache
 def _embedded_predicates() -> frozenset[str]:
-    """Return the predicates that embedded packs declare; those worth asking about have templates."""
+    """Return the predicates that embedded packs declare; they need no default templates."""
     return frozenset(name for pack in embedded_packs().values() for name in declared_predicates(pack))
 
 
@@ -147,10 +153,10 @@ def _words(predicate: str) -> str:
 
 
 class Quickstart(Suite):
-    """Quickstart, for any predicates."""
+    """Quickstart suite, for facts with any predicates."""
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the names that the schema gives to relations."""
+        """Return the display names of relations in the schema."""
         return _schema(QuickstartOptions.of(study), home).names()
 
 

@@ -1,1 +1,1 @@
-"""Analyses of LAMA-TK's memorizing experiments."""
+"""Analyses of the memorizing experiments of LAMA-TK."""

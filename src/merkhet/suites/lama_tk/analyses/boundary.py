@@ -1,4 +1,4 @@
-"""Analysis of starts and ends asked in other words, by the share of times left out in training."""
+"""Analysis of queries for starts and ends in unseen wordings, by the share of times left out in training."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ _EXPLANATION = (
 
 
 def boundaries(inputs: AnalysisInput) -> Analysis | None:
-    """Score starts and ends by the share of times left out; None if none were asked."""
+    """Analyze recall of starts and ends by the share of times left out in training.
+
+    Return None if no model was asked for starts and ends.
+    """
     run = MemorizedRun(inputs)
     conditions = [
         memorized
@@ -71,7 +74,7 @@ def _left_out_share(memorized: MemorizedModel) -> str:
 
 
 def _shown_groups() -> dict[str, tuple[str, dict[str, str]]]:
-    """List the groups of scores to show: task and group columns by name."""
+    """Return the task and the grouping columns of each group of scores to show, by its name."""
     groups: dict[str, tuple[str, dict[str, str]]] = {"stored": (STATEMENT, {}), "both": (BOUNDARY, {})}
     return groups | {name: (BOUNDARY, {"template": name}) for name in _TEMPLATES}
 
@@ -100,7 +103,7 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
 
 
 def _compare_with_none(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
-    """Compare every model with times left out with the same model without, on stored statements and boundaries."""
+    """Compare each model trained with times left out to the same base model trained with none left out."""
     differences = {}
     for memorized in conditions:
         same_base = (candidate for candidate in conditions if candidate.base == memorized.base)
@@ -140,7 +143,7 @@ def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequenc
 
 
 def _conflict_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table | None:
-    """Tabulate statements with one start (end) and with several; without a time the latter are ambiguous."""
+    """Tabulate scores of queries with one right start (end) and with several; None if no query was scored."""
     metrics = [metric for metric in ("acc@1", "hit@10") if metric in run.metrics]
     rows = []
     for memorized in conditions:
@@ -158,7 +161,10 @@ def _conflict_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
 
 
 def _other_end_shares(run: MemorizedRun, memorized: MemorizedModel) -> Mapping[str, Estimate]:
-    """Compute how often the first answer is the fact's other end, by template and for both."""
+    """Compute how often a model answers with the end instead of the start, or with the start instead of the end.
+
+    The keys are ``begin``, ``finish``, and ``both`` for all queries.
+    """
     if STATEMENT not in memorized.tasks:
         return {}
     recalled = run.recalled(memorized.model, BOUNDARY)
@@ -179,10 +185,11 @@ def _other_end_shares(run: MemorizedRun, memorized: MemorizedModel) -> Mapping[s
 
 
 def _other_end_hits(recalled: Recalled, stored: Recalled) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Find first answers that are the fact's other end.
+    """Find queries for a start whose first answer is the fact's end, and the reverse ("the other end").
 
     Returns:
-        Whether the first answer is the other end and wrong, and whether such a wrong other end exists.
+        Two arrays over the queries: whether the first answer is the other end and wrong (1.0 or 0.0), and whether the
+        fact has another end that would be wrong.
     """
     stored_ends = zip(stored.facts, stored.template_parts(2), strict=True)
     ends = dict(zip(stored_ends, stored.column("target"), strict=True))

@@ -1,4 +1,4 @@
-"""Analysis of implied knowledge: years inside an interval, in stored and other words, and order."""
+"""Analysis of implied knowledge: what held in a year inside an interval, and the order of facts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ _EXPLANATION = (
 
 
 def implicit(inputs: AnalysisInput) -> Analysis | None:
-    """Score implied facts by wording and order, and compare the wordings; None if none were asked."""
+    """Analyze recall of implied facts and of order, and compare stored with unseen wordings.
+
+    Return None if no model was asked for implied facts or order.
+    """
     run = MemorizedRun(inputs)
     conditions = [memorized for memorized in run.models if memorized.tasks & {IMPLICIT, ORDER}]
     if not conditions or not run.metrics:
@@ -59,7 +62,7 @@ def implicit(inputs: AnalysisInput) -> Analysis | None:
 
 
 def _shown_groups(run: MemorizedRun, memorized: MemorizedModel) -> list[tuple[str, str, dict[str, str]]]:
-    """List the groups of a model's scores to show: name, task and group columns."""
+    """Return the name, task and grouping columns of each group of a model's scores to show."""
     groups_to_show: list[tuple[str, str, dict[str, str]]] = [("stored", STATEMENT, {})]
     groups_to_show += [(name, IMPLICIT, {"template": name}) for name in (WITHIN, PARAPHRASE)]
     groups_to_show += [(name, ORDER, {"template": name}) for name in _ORDERS]
@@ -97,7 +100,7 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
 
 
 def _compare_wordings(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
-    """Compare each model's paraphrases with its stored wording, on the same facts."""
+    """Compare each model's scores in the unseen wording with those in the stored wording, on the same facts."""
     differences = {}
     for memorized in conditions:
         if IMPLICIT not in memorized.tasks:
@@ -111,7 +114,10 @@ def _compare_wordings(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -
 
 
 def _paired_wordings(recalled: Recalled, metric: str, seed: int) -> tuple[PairedDifference, int] | None:
-    """Compute paraphrase minus within over the facts asked in both; each by its first statement."""
+    """Compute the score of ``paraphrase`` minus that of ``within``, and the number of facts asked in both wordings.
+
+    The first statement of a fact in each wording counts. Return None if no fact was asked in both.
+    """
     rows: dict[str, dict[str, int]] = {PARAPHRASE: {}, WITHIN: {}}
     for row, (fact, template) in enumerate(zip(recalled.facts, recalled.template_parts(1), strict=True)):
         if template in rows:

@@ -1,4 +1,4 @@
-"""Analysis of storage capacity: recall by the number of facts, the cost of conflict, and unseen facts."""
+"""Analysis of storage capacity: recall by number of stored facts, cost of conflict, and scores on unseen facts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _EXPLANATION = (
 
 
 def storage(inputs: AnalysisInput) -> Analysis | None:
-    """Show recall by number of facts, the cost of conflict, and scores of unseen facts; None if none were stored."""
+    """Analyze recall by number of stored facts, the cost of conflicting statements, and scores on unseen facts.
+
+    Return None if no model stored facts.
+    """
     run = MemorizedRun(inputs)
     conditions = [memorized for memorized in run.models if memorized.facts is not None and STATEMENT in memorized.tasks]
     if not conditions or not run.metrics:
@@ -78,7 +81,7 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
 
 
 def _training_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table:
-    """Tabulate training effort, and the scores of the baseline and of chance."""
+    """Tabulate training effort, and the scores of the frequency baseline and of chance."""
     rows: list[TableRow] = []
     first_and_last = list(dict.fromkeys((run.metrics[0], run.metrics[-1])))
     for memorized in conditions:
@@ -110,7 +113,10 @@ def _curve_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel], metri
 
 
 def _conflict_costs(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
-    """Compare statements with one right answer, stored with and without conflicting ones, by model, size and metric."""
+    """Compare models that stored conflicting statements with models that did not.
+
+    Only statements with one right answer are scored, by model, number of facts and metric.
+    """
     differences: dict[tuple[str, str, str, str], tuple[PairedDifference, int]] = {}
     for memorized in conditions:
         twin = _find_twin(conditions, memorized)
@@ -125,14 +131,14 @@ def _conflict_costs(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
 
 
 def _find_twin(conditions: Sequence[MemorizedModel], memorized: MemorizedModel) -> MemorizedModel | None:
-    """Find the same model with the same number of facts, stored without conflict."""
+    """Find the same base model with the same number of facts but without conflicting statements; None if missing."""
     key = (memorized.base, memorized.facts, memorized.static)
     without = (candidate for candidate in conditions if memorized.conflict and not candidate.conflict)
     return next((twin for twin in without if (twin.base, twin.facts, twin.static) == key), None)
 
 
 def _distinct_metrics(metrics: Sequence[str]) -> list[str]:
-    """Drop Hit@5 if there is Acc@5: with one right answer both are equal."""
+    """Drop Hit@5 if Acc@5 is present, because the two are equal for statements with one right answer."""
     return [metric for metric in metrics if metric != "hit@5" or "acc@5" not in metrics]
 
 
@@ -246,7 +252,7 @@ def _describe_base(
 
 
 def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> list[str]:
-    """State the score at the largest size, and the largest size with sufficient accuracy."""
+    """Describe the score with the most stored facts, and the largest number of facts with sufficient accuracy."""
     metric = run.metrics[0]
     cells = {memorized.facts or 0: run.cell(memorized.model, STATEMENT, metric) for memorized in by_size}
     values = {facts: cell.value for facts, cell in cells.items() if cell is not None and cell.value is not None}

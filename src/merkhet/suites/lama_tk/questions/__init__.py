@@ -1,1 +1,1 @@
-"""Questions about facts with times: masked statements, and queries in other words."""
+"""Questions about temporal facts: masked statements, and queries in wordings unseen in training."""

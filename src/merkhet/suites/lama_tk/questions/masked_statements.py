@@ -1,4 +1,4 @@
-"""Masked statements of temporal facts: the training data of memorizing models."""
+"""Masked statements of temporal facts, on which models are trained to memorize the facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merkhet.suites.lama_tk.questions.wordings import Wordings
 MASKS = ("subject", "object", "start", "end", "time")
 TARGET = """case mask when 'subject' then subject when 'object' then object when 'end' then '@' || "end"
     else '@' || "start" end"""
-"""SQL expression for the masked symbol."""
+"""SQL expression for the symbol that the column ``mask`` selects."""
 
 
 def make_masked_statements(
@@ -26,15 +26,15 @@ def make_masked_statements(
     masks: Sequence[str] = (),
     static: bool = False,
 ) -> pa.Table:
-    """Make a statement for each fact and each of its parts, with this part masked.
+    """Make one statement for each element of each fact, with this element masked.
 
-    The parts are subject, object, start and end, or subject, object and time if the fact has one time. The right
-    answers of a prompt come from all ``facts`` that give the same prompt.
+    The elements are subject, object, start and end; for a point in time they are subject, object and time. Right
+    answers are the masked elements of all ``facts`` that lead to the same prompt.
 
     Args:
-        entities: "text" for names, "symbols" for entities and times written as ⟦symbol⟧.
-        masks: What to mask; empty for all.
-        static: Leave all times out of the sentences, so that only subjects and objects are masked.
+        entities: "text" writes entities and times by name, "symbols" as ⟦symbol⟧.
+        masks: Elements to mask; empty for all.
+        static: Leave all times out of the sentences and mask only subjects and objects.
 
     Raises:
         InputError: A mask is unknown.
@@ -54,5 +54,5 @@ def make_masked_statements(
 
 
 def drop_conflicts(statements: pa.Table) -> pa.Table:
-    """Keep the statements with one right answer."""
+    """Return only the statements with exactly one right answer."""
     return statements.filter(pc.invert(statements["conflict"]))

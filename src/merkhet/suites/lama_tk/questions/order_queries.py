@@ -1,4 +1,4 @@
-"""Order queries: the first and the last holder of a position, and predecessors and successors."""
+"""Order queries: first and last holders of a position, predecessors and successors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from merkhet.suites.lama_tk.questions.wordings import Wordings
 
 TEMPLATES = ("first", "last", "before", "after")
 HOLDERS = 3
-"""The minimum number of subjects for asking who was first or last."""
+"""Minimum number of known subjects for asking who was first or last."""
 _NEVER = 1_000_000_000_000_000
 _REASONS = {
     "overlap": "somebody else's time overlaps, or is not known",
@@ -23,12 +23,13 @@ _REASONS = {
 
 
 def make_order_queries(facts: TemporalFacts, wordings: Wordings, *, entities: str = "text") -> pa.Table:
-    """Ask who held O first and last, and who came immediately before and after S.
+    """Make queries for the first and last subject of an object, and for those immediately before and after a subject.
 
-    The order is determined by all facts that the knowledge base has of O, also those with an unknown time. A question
-    is made only if it is unambiguous: nobody else's time overlaps with those of the two (one may end when the other
-    begins). First and last need at least three known subjects; before and after need that S held O once and that at
-    most a year lies between. The answer and S are always among ``facts``.
+    The order is determined by all facts of the knowledge base about the object, including facts with an unknown time.
+    Ambiguous queries are skipped: no other interval may overlap with those of the named subject and of the answer,
+    although one may end when the next begins. ``first`` and ``last`` need at least three known subjects. ``before`` and
+    ``after`` need a subject with a single interval and a gap of at most one year. The answer and the named subject are
+    always among ``facts``.
     """
     with open_composer(facts, wordings, entities) as composer:
         composer.create_patterns("patterns", "order", dict.fromkeys(TEMPLATES, ("subject",)))
@@ -39,7 +40,10 @@ def make_order_queries(facts: TemporalFacts, wordings: Wordings, *, entities: st
 
 
 def _create_terms(composer: Composer, entities: str) -> None:
-    """Create the table ``terms``: all times of an object in order, with ``clear`` if no other one overlaps."""
+    """Create the table ``terms`` of the intervals of each object in order, and ``held``, the facts behind them.
+
+    The column ``clear`` states that no other interval of the object overlaps.
+    """
     all_facts = composer.facts.all_facts if composer.facts.all_facts is not None else composer.facts.table
     composer.connection.register("known", all_facts)
     subject_text, object_text = (
@@ -64,7 +68,7 @@ def _create_terms(composer: Composer, entities: str) -> None:
                 and not coalesce(next_starts = starts and next_ends = ends, false) as clear
         from beside"""
     )
-    # The facts of terms; of two with the same text, the first by id.
+    # Of several facts with the same text, the first by id represents the interval.
     composer.run(
         """create temp table held as select t.*, w.* exclude (relation, o, subject, s, starts, ends, mirrored)
         from terms t join worded w using (relation, o, subject, s, starts, ends) where not mirrored

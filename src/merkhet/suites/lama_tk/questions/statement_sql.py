@@ -1,4 +1,4 @@
-"""SQL composition of masked statements: prompts, all right answers and ids."""
+"""Composition of masked statements in SQL: their prompts, all right answers, and ids."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from merkhet.suites.lama_tk.questions.temporal_facts import CLOSE, OPEN, Tempora
 from merkhet.suites.lama_tk.questions.wordings import TemporalWording, Wordings
 
 ENTITIES = ("text", "symbols")
-"""How entities and times are written in a sentence."""
+"""Notations of entities and times in a sentence: names, or bracketed symbols."""
 COLUMNS = {"subject": "s", "object": "o", "start": "st", "end": "en", "time": "st"}
-"""The columns of ``worded`` with the texts of placeholders."""
+"""Column of the table ``worded`` with the text of each placeholder."""
 MADE_COLUMNS = """task varchar, relation varchar, template varchar, mask varchar, prompt varchar, bare_prompt varchar,
     target varchar, fact_id varchar, asked boolean"""
 _PLACEHOLDER = re.compile(r"\{(?:(\w+) )?(\w+)\}")
@@ -32,19 +32,20 @@ _MARKS = {
     for row, form in enumerate(FORMS)
     for column, place in enumerate((*COLUMNS, "other"))
 }
-"""A private-use character for each form and placeholder, to be replaced by its text; no name contains one."""
+"""Private-use character that stands for each form and placeholder in a pattern; names do not contain any."""
 _CHUNK_ROWS = 8192
-"""The answers of this many rows fit into one Arrow array, however many each row has."""
+"""Number of rows per chunk, small enough that their lists of answers fit into one Arrow array."""
 _REMARKS = b"merkhet.remarks"
 _ORDER = "list_position(['subject', 'object', 'start', 'end', 'time'], mask)"
 
 
 class Composer:
-    """A database that composes statements.
+    """Database that composes statements.
 
-    ``worded`` holds the facts in words, ``made`` the questions made from them. A fact of a symmetric relation is in
-    ``worded`` in both directions; the one that is not stated is ``mirrored``: it makes answers right, but is not asked.
-    The same holds for rows of ``made`` that are not ``asked``.
+    The table ``worded`` contains the facts with the texts of their names and times; ``made`` contains the statements
+    made from them. A fact of a symmetric relation is in ``worded`` in both directions. The direction that is not stated
+    is marked ``mirrored``: it adds right answers, but no statements. Likewise, rows of ``made`` that are not ``asked``
+    only add right answers.
     """
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, facts: TemporalFacts, wordings: Wordings) -> None:
@@ -61,20 +62,20 @@ class Composer:
         self.remarks: list[str] = []
 
     def run(self, sql: str, values: Mapping[str, object] | None = None) -> None:
-        """Execute a statement."""
+        """Execute an SQL statement, with ``values`` for its named parameters."""
         self.connection.execute(sql, dict(values)) if values else self.connection.execute(sql)
 
     def count(self, sql: str) -> int:
-        """Execute a query that returns one number."""
+        """Execute an SQL query that returns one integer."""
         return int(self.connection.execute(sql).fetchall()[0][0])
 
     def create_patterns(
         self, table: str, task: str, masks_by_template: Mapping[str, Sequence[str]], bare: bool = False
     ) -> None:
-        """Create a table of sentence patterns, one for each relation, template and mask.
+        """Create a table of sentence patterns, with one row for each relation, template and mask.
 
         Args:
-            bare: Add the sentence without the other time.
+            bare: Also add the sentence whose only time is the masked one, as column ``bare``.
         """
         rows = []
         for (relation, point), wording in self.wordings.items():
@@ -96,15 +97,16 @@ class Composer:
         self.connection.unregister("given")
 
     def _insert_marks(self, text: str, mask: str) -> str:
-        """Replace the masked placeholder by the slot, and the others by marks."""
+        """Replace the masked placeholder by the slot, and the other placeholders by their private-use characters."""
         if self.days:
             text = _IN_BEFORE_TIME.sub(lambda match: "On " if match[1] == "I" else "on ", text)
         return _PLACEHOLDER.sub(lambda match: SLOT if match[2] == mask else _MARKS[match[1] or "", match[2]], text)
 
     def sentence_sql(self, text: str, columns: Mapping[str, str] = COLUMNS) -> str:
-        """Make the SQL expression of a pattern's sentence, with its placeholders filled from ``columns``.
+        """Return SQL for the sentence of a pattern, with its placeholders filled from ``columns``.
 
-        The first letter is upper case (except "iPhone"). A name that ends in a full stop ("F.C.") ends the sentence.
+        The first letter is capitalized, except in names like "iPhone". After a name that ends in a full stop ("F.C."),
+        no second full stop follows.
         """
         for form, placeholder in self.forms:
             if placeholder in columns:
@@ -113,12 +115,12 @@ class Composer:
         return f"sentence({text})"
 
     def finish(self, template: str = "statement") -> pa.Table:
-        """Make the table of distinct statements with all right answers.
+        """Return the table of distinct statements with all right answers.
 
-        Statements with the same prompt are one question: its answers are those of all facts that it may be about.
+        Right answers are shared by all statements with the same prompt, because they may be about different facts.
 
         Args:
-            template: The template that cardinality is computed for.
+            template: Template whose sentences determine the cardinality of each fact (1-1, 1-N or N-M).
         """
         self._create_cardinalities(template)
         parts = ", ',', ".join(f"to_json({name})::varchar" for name in ("task", "template", "mask", "prompt", "target"))
@@ -146,7 +148,10 @@ class Composer:
         return attach_remarks(validate(STATEMENTS, table), self.remarks)
 
     def _answers(self, questions: pa.Array) -> pa.ChunkedArray:
-        """Look up the answers of rows by the numbers of their questions; last, because the lists are long."""
+        """Return the list of answers for each question number.
+
+        This is the last step, because the lists are long.
+        """
         lists = self.connection.sql("select answers from questions order by question").to_arrow_table()["answers"]
         answer_lists = lists.cast(STATEMENTS.schema.field("answers").type).combine_chunks()
         parts = [
@@ -170,7 +175,7 @@ class Composer:
 
 @contextmanager
 def open_composer(facts: TemporalFacts, wordings: Wordings, entities: str) -> Iterator[Composer]:
-    """Open a composer of facts, with entities and times written as text or as symbols."""
+    """Open a composer for facts; ``entities`` selects names ("text") or bracketed symbols ("symbols")."""
     if entities not in ENTITIES:
         raise InputError(f"entities cannot be written as {entities!r}; {did_you_mean(entities, ENTITIES)}")
     with open_workbench(facts=facts.table, symbols=facts.symbols) as connection:
@@ -205,18 +210,21 @@ def open_composer(facts: TemporalFacts, wordings: Wordings, entities: str) -> It
 
 
 def read_remarks(statements: pa.Table) -> tuple[str, ...]:
-    """Read the remarks on statements in memory: skipped facts and reasons."""
+    """Return the remarks attached to a table of statements, such as numbers of skipped facts and reasons."""
     encoded = (statements.schema.metadata or {}).get(_REMARKS)
     return tuple(json.loads(encoded)) if encoded else ()
 
 
 def attach_remarks(statements: pa.Table, remarks: Sequence[str]) -> pa.Table:
-    """Attach remarks to statements in memory; files do not keep them."""
+    """Attach remarks to a table of statements in memory; they are lost when the table is written to a file."""
     return statements.replace_schema_metadata({_REMARKS: json.dumps(list(remarks)).encode()} if remarks else None)
 
 
 def _name_forms_sql(composer: Composer, entities: str) -> str:
-    """Make the SQL query that adds the name forms used in sentences ("the Netherlands"); symbols have no forms."""
+    """Return SQL that adds columns with the forms of names that sentences use ("the Netherlands").
+
+    Symbols are the same in every form.
+    """
     columns_by_placeholder = {"subject": "s", "object": "o", "other": "s"}
     used = sorted(
         {

@@ -1,4 +1,4 @@
-"""Temporal facts of a knowledge base: at one granularity, without duplicates, with their symbols."""
+"""Temporal facts of a knowledge base at one granularity, without duplicates, and their symbols."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 
 GRANULARITIES = ("year", "month", "day")
 OPEN, CLOSE = "⟦", "⟧"
-"""Brackets of a symbol in a sentence."""
+"""Brackets around a symbol in a sentence."""
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -44,7 +44,7 @@ _LEFT_OUT = {
     "two times": "two times, but their relation allows one",
     "reserved": f"a name or an id with {SLOT}, {OPEN} or {CLOSE} in it",
 }
-"""Why facts are skipped, by the name of the count."""
+"""Reasons for which facts are skipped, by the name of the count."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +52,17 @@ class TemporalFacts:
     """Distinct facts with times."""
 
     table: pa.Table
-    """Facts with ``start`` and ``end`` at the granularity ("2009", "-0044"); equal for a point in time."""
+    """Facts with ``start`` and ``end`` at the granularity ("2009", "-0044"); a point in time has equal ones."""
     symbols: pa.Table
-    """Symbols of all facts of the knowledge base, also if ``table`` is a sample."""
+    """Symbols of all temporal facts of the knowledge base, even if ``table`` is a sample."""
     counts: Mapping[str, int]
-    """Numbers of facts: read, kept, and skipped by reason."""
+    """Numbers of facts that were read, kept, and skipped for each reason."""
     remarks: tuple[str, ...]
-    """The counts in sentences."""
+    """Sentences that report the counts."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels of relations without a wording."""
+    """Labels of the relations that have no wording."""
     all_facts: pa.Table | None = None
-    """All facts, also those with an unknown time; the order of facts cannot be determined without them."""
+    """All facts, including those with an unknown time, which are needed to determine the order of facts."""
 
 
 def extract_temporal_facts(
@@ -75,12 +75,12 @@ def extract_temporal_facts(
 ) -> TemporalFacts:
     """Extract the facts with times of a knowledge base.
 
-    A fact is kept if both of its times are known at the granularity, or the one time of a relation of points. Facts
-    that are equal at the granularity are merged. An entity is named by its label in the language, else by its id.
+    A fact is kept if its start and end are known at the granularity; for points in time, one time suffices. Facts that
+    are equal at the granularity are merged. Entities are named by their label in ``language``, or by id without one.
 
     Args:
         relations: Names, predicates or labels of relations; empty for all.
-        wordings: Defines the relations; a predicate without a wording is a relation of its own.
+        wordings: Wordings that assign predicates to relations. A predicate without a wording is a separate relation.
 
     Raises:
         InputError: The granularity or a relation is unknown, or no fact can be kept.
@@ -119,9 +119,10 @@ def extract_temporal_facts(
 
 
 def sample_facts(facts: TemporalFacts, count: int | None, seed: int) -> TemporalFacts:
-    """Sample ``count`` facts by the seed and their ids; a larger sample of one seed contains the smaller ones.
+    """Sample ``count`` facts by seed and fact id.
 
-    The symbols remain those of all facts. If there are fewer facts, all are returned, with a remark.
+    With the same seed, a larger sample contains the smaller ones. The symbols remain those of all facts. If there are
+    fewer than ``count`` facts, all are returned with a remark.
     """
     if count is None or count == facts.table.num_rows:
         return facts
@@ -137,12 +138,12 @@ def sample_facts(facts: TemporalFacts, count: int | None, seed: int) -> Temporal
 
 
 def shortage_remark(requested: int, available: int, kind: str = "facts") -> str:
-    """Word the remark that there are fewer facts than requested."""
+    """Return the remark that there are fewer facts than requested."""
     return f"{requested:,} {kind} were requested, but there are only {available:,}: all are used."
 
 
 def draw_sql(seed: int, *parts: str) -> str:
-    """Make the SQL expression of a random number in [0, 2^64), determined by the seed and these expressions."""
+    """Return SQL for a pseudorandom number in [0, 2^64) that depends on the seed and the SQL expressions ``parts``."""
     return f"md5_number_lower(concat_ws(chr(31), '{seed}', {', '.join(parts)}))"
 
 
@@ -160,7 +161,7 @@ def format_time(time: str) -> str:
 
 @contextmanager
 def open_workbench(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open an in-memory database with these tables and the macros for times."""
+    """Open an in-memory database with the given tables and the SQL macros for times."""
     with duckdb.connect() as connection:
         define_macros(connection)
         for name, table in tables.items():
@@ -180,7 +181,7 @@ class _Predicate:
 def _find_predicates(
     knowledge: KnowledgeBase, wordings: Wordings, relations: Sequence[str], language: str
 ) -> list[_Predicate]:
-    """Find the requested predicates that have facts with times, each with its relation."""
+    """Find the predicates of the requested ``relations`` that have facts with times, and the relation of each."""
     declared = {name: predicate_info.label for name, predicate_info in knowledge.predicates.items()}
     timed = knowledge.connection.execute(
         """select predicate, min(label) from (
@@ -229,7 +230,7 @@ def _create_fact_tables(
     granularity: str,
     language: str,
 ) -> None:
-    """Create the tables ``placed`` (all facts, with the reason if they are skipped) and ``kept``."""
+    """Create the tables ``placed`` (all facts, with the reason why a fact is skipped) and ``kept``."""
     values = {"predicates": [predicate.predicate for predicate in predicates]}
     connection.register(
         "given",
@@ -305,7 +306,7 @@ def _create_fact_tables(
 
 
 def _count_facts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Count the facts that were read, kept, and skipped by reason; and peculiarities of those kept."""
+    """Count the facts that were read, kept, and skipped for each reason, and special cases among the kept ones."""
     reasons = dict(
         connection.execute("select reason, count(*) from placed where reason is not null group by all").fetchall()
     )
@@ -354,7 +355,7 @@ def _count_phrase(count: int, noun: str) -> str:
 
 
 def _make_symbols(connection: duckdb.DuckDBPyConnection) -> pa.Table:
-    """List the symbols: entities by id, then times in order.
+    """Return the table of symbols: entities ordered by id, then times in chronological order.
 
     Raises:
         InputError: An entity has the id of a time.

@@ -1,4 +1,4 @@
-"""Time queries in unseen wordings: when something began or ended, and what held in between."""
+"""Queries for the start and end of a fact, and for its object at a time in between."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ IMPLICIT = {"within": ("object",), "paraphrase": ("object",)}
 
 
 def make_boundary_queries(facts: TemporalFacts, wordings: Wordings, *, entities: str = "text") -> pa.Table:
-    """Ask when each fact began ("S was elected O in [MASK].") and ended; all starts or ends of S with O are right.
+    """Make queries for when each fact began ("S was elected O in [MASK].") and ended.
 
-    Points in time have neither and are skipped.
+    All starts (ends) of the same subject with the same object are right. Facts with a single point in time are skipped.
     """
     with open_composer(facts, wordings, entities) as composer:
         composer.create_patterns("patterns", "boundary", BOUNDARY)
@@ -40,11 +40,12 @@ def make_boundary_queries(facts: TemporalFacts, wordings: Wordings, *, entities:
 
 
 def select_controlled(facts: TemporalFacts, count: int | None, seed: int) -> TemporalFacts:
-    """Select facts for implicit queries together with their controls.
+    """Select facts for implicit queries together with their control facts.
 
-    A subject qualifies if one of its facts has a time strictly inside its interval and a control: a fact of the same
-    relation with another object. All facts of the subject are selected. Subjects are drawn by the seed until there are
-    ``count`` facts (the last subject may add a few more), so that a larger selection contains the smaller ones.
+    A control is a fact of the same subject and relation with another object. A subject qualifies if one of its facts
+    has a control and a time strictly inside its interval; then all facts of the subject are selected. Subjects are
+    drawn by the seed until there are at least ``count`` facts. With the same seed, a larger selection contains the
+    smaller ones.
 
     Raises:
         InputError: No fact has a control, or ``count`` is below 1.
@@ -81,11 +82,11 @@ def select_controlled(facts: TemporalFacts, count: int | None, seed: int) -> Tem
 
 
 def make_implicit_queries(facts: TemporalFacts, wordings: Wordings, *, seed: int, entities: str = "text") -> pa.Table:
-    """Ask for the object at a time strictly inside a fact's interval, in the wording of training and in another.
+    """Make queries for the object at a time strictly inside a fact's interval, in the trained and in an unseen wording.
 
-    The time is drawn by the seed among the times of all facts, which a model that stored them knows; without any, among
-    the years inside (not with ``entities="symbols"``: such a year has no symbol). All objects of the subject and
-    relation whose interval contains the time are right, both ends included.
+    The time is drawn by the seed from the times that occur in facts, because models that memorize facts know them. If
+    none of these lies inside, any year inside is drawn, except with ``entities="symbols"``: such a year has no symbol.
+    All objects of the subject and relation are right whose interval, including both ends, contains the time.
     """
     with open_composer(facts, wordings, entities) as composer:
         composer.create_patterns("patterns", "implicit", IMPLICIT)
@@ -108,10 +109,10 @@ def make_implicit_queries(facts: TemporalFacts, wordings: Wordings, *, seed: int
 
 
 def _create_insides(connection: duckdb.DuckDBPyConnection, seed: int = 0, known_only: bool = False) -> None:
-    """Create the table ``insides``: facts with a drawn time strictly inside their interval, its key and name.
+    """Create the table ``insides``: for each fact, a random time strictly inside its interval, with sort key and name.
 
     Args:
-        known_only: Draw only among the times of facts.
+        known_only: Draw only from the times that occur in facts.
     """
     # There is no year 0: 1 BC is followed by AD 1.
     connection.execute(

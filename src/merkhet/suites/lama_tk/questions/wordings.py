@@ -1,4 +1,4 @@
-"""Wordings of temporal relations, read from YAML."""
+"""Wordings of temporal relations, read from YAML files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _INTERVAL_PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     "before": _ENDS_AND_OTHER,
     "after": _ENDS_AND_OTHER,
 }
-"""The sentences of a relation with starts and ends, and the placeholders that each contains once."""
+"""Placeholders that each sentence of a relation with intervals contains exactly once."""
 _POINT_PLACEHOLDERS: Mapping[str, frozenset[str]] = {
     **{name: _INTERVAL_PLACEHOLDERS[name] for name in ("static", "first", "last", "before", "after")},
     "statement": _ENDS | {"time"},
@@ -42,21 +42,21 @@ _REQUIRED_OF_POINTS = ("statement", "static")
 
 @dataclass(frozen=True)
 class TemporalWording:
-    """The wording of one relation."""
+    """Wording of one relation: its sentences by template."""
 
     name: str
     sentences: Mapping[str, str]
-    """Sentences by template name. A template without a sentence is not asked."""
+    """Sentences by template name; templates without a sentence are skipped."""
     predicates: tuple[str, ...] = ()
     point: bool = False
-    """Whether facts have one time instead of a start and an end."""
+    """Whether facts of the relation have one time instead of a start and an end."""
     symmetric: bool = False
-    """Whether subject and object can be swapped."""
+    """Whether a fact stays true if its subject and object are swapped."""
 
 
 @dataclass(frozen=True)
 class Wordings:
-    """The wordings of relations, looked up by a relation's name, a predicate's id or its label."""
+    """Wordings of relations, which can be looked up by relation name, predicate id or predicate label."""
 
     relations: Mapping[str, TemporalWording] = field(default_factory=dict)
 
@@ -69,21 +69,24 @@ class Wordings:
         return by_name
 
     def find(self, *names: str) -> TemporalWording | None:
-        """Look the names up in order and return the first wording; None if no name has one."""
+        """Return the wording of the first of ``names`` that has a wording; None if no name has one."""
         wordings = (self._by_name.get(name.casefold()) for name in names)
         return next((wording for wording in wordings if wording is not None), None)
 
     def wording_for(self, relation: str, label: str, point: bool) -> TemporalWording:
-        """Find the wording of a relation's facts; make one from its label if there is none for facts of that kind."""
+        """Return the wording of a relation for intervals, or for points in time if ``point``.
+
+        If there is none, a default wording is made from the label.
+        """
         wording = self.find(relation)
         return wording if wording is not None and wording.point == point else default_wording(relation, label, point)
 
 
 def read_wordings(path: Path | None = None) -> Wordings:
-    """Read wordings from a YAML file, by default from merkhet's own.
+    """Read wordings from a YAML file; without a path, read the built-in ones.
 
     Raises:
-        InputError: A key is unknown, or a sentence lacks a placeholder.
+        InputError: A key is unknown, a sentence lacks a placeholder, or two relations share a name.
     """
     path = path or Path(str(resources.files("merkhet.suites.lama_tk.questions") / "wordings.yaml"))
     content = read_yaml(path, "wordings")
@@ -102,7 +105,7 @@ def read_wordings(path: Path | None = None) -> Wordings:
 
 
 def default_wording(relation: str, label: str, point: bool) -> TemporalWording:
-    """Make the wording of a relation from its label."""
+    """Make default sentences for a relation from its label, for intervals or for points in time."""
     sentence = default_template(label.replace("{", "(").replace("}", ")").strip() or relation).removesuffix(".")
     sentence = sentence.replace("} is ", "} was ").replace("} has ", "} had ")
     lowered = f"the {sentence[4:]}" if sentence.startswith("The ") else sentence
