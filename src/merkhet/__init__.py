@@ -28,7 +28,7 @@ _MODULES = {
     "open_run": "merkhet.engine.run_folder",
     "run": "merkhet.api",
 }
-"""Module of each public name. A module is imported when its name is first used."""
+"""Module that defines each public name, imported when the name is first used."""
 
 
 def __getattr__(name: str) -> Any:

@@ -85,7 +85,7 @@ def run_shard(
 
     Args:
         shard: Number of the shard and number of shards, such as ``3/8``. ``merge_runs`` merges the finished shards.
-        out: Folder of the shard, such as ``runs/<suite>-shard-3-of-8`` by default.
+        out: Folder of the shard; by default ``runs/<suite>-shard-3-of-8`` for the shard ``3/8``.
         options: Further arguments of :func:`run`.
     """
     if options.get("data") is not None:

@@ -96,7 +96,10 @@ class PairedAnswers:
         return ways_by_task
 
     def question_ids(self, run_index: int) -> pa.Array:
-        """Return the pair ids of the questions of the compared tasks that a run asked."""
+        """Return the ids of the questions of the compared tasks that a run asked.
+
+        The ids are those of :meth:`RunCollection.pair_ids`.
+        """
         tasks = pa.array(sorted({task for task, _ in self.headline}), pa.string())
         table = self.collection.runs[run_index].questions.questions
         ids = table.filter(pc.is_in(table["task"], value_set=tasks))["question_id"]

@@ -33,7 +33,10 @@ _SINGLE_PROBE = {"baseline": "rank", "predictions": "write"}
 
 
 def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
-    """Make the steps that ask every model and, if the study trains, train and ask it on each task."""
+    """Make the steps that ask every model, and that train it on each task and ask it again if the study trains.
+
+    Only masked and causal models are trained.
+    """
     study = resolved.study
     if study.learning is not None and study.learning.learner == PRETRAIN:
         return _pretrain_and_ask(resolved)
@@ -219,7 +222,7 @@ def make_ask_step(
         tasks: Tasks to ask; all tasks if empty.
         kinds: Kinds of templates to ask; all kinds except soft templates if empty.
         methods: Number of the study's methods to use, counted from the first; all methods if None.
-        learned: Path of the training record (``learned.json``) whose weights are asked.
+        learned: Path of the training record (``learned.json``) whose weights are used; None for the original weights.
         soft: Paths of the training records of soft prompts that the model reads.
         pseudowords: Settings for pseudowords in prompts.
     """

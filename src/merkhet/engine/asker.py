@@ -46,7 +46,7 @@ class AskParams:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the probe, as written in the study."""
     matching_form_only: bool = False
-    """Whether to ask only questions that match the probe: ``compare`` gets word senses, other probes all else."""
+    """Whether ``compare`` asks only word-sense questions, and other probes only the other questions."""
     tasks: tuple[str, ...] = ()
     """Tasks to ask; all tasks if empty."""
     kinds: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ class AskParams:
     soft: tuple[str, ...] = ()
     """Paths of the training records of soft prompts that the model reads."""
     learned: str | None = None
-    """Path of the training record (``learned.json``) whose weights are asked; None for the original weights."""
+    """Path of the training record (``learned.json``) whose weights are used; None for the original weights."""
     pseudowords: PseudowordSettings | None = None
     shard: tuple[int, int] | None = None
     """Number of the shard and number of shards; None if the step asks all questions."""

@@ -147,7 +147,7 @@ def is_recorded(step: AnyStep, folder: Path) -> bool:
 
 
 def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
-    """Check whether a step was done with the same cache key and its outputs are intact.
+    """Check whether a step was done with the cache key ``key``, and whether its outputs are intact.
 
     Outputs that are missing or damaged are logged as warnings.
     """
@@ -177,7 +177,7 @@ def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
 
 
 def _record(step: AnyStep, key: str, folder: Path, seconds: float) -> None:
-    """Write the record of a finished step, with hashes that reveal outputs damaged later."""
+    """Write the record of a finished step, with hashes of its outputs to detect later damage."""
     missing = [name for name in step.outputs if not (folder / name).is_file()]
     if missing:
         raise MerkhetError(f"the step {step.name} ended without writing {missing[0]}")

@@ -1,4 +1,4 @@
-"""Steps that train models to memorize statements, make questions of the statements, and ask for them."""
+"""Steps that train models to memorize statements, make questions of the statements, and ask the models."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StatementQuestionParams:
 
 @dataclass(frozen=True)
 class RecallParams:
-    """Parameters of the step that asks a trained model or the baseline for statements."""
+    """Parameters of the step that asks a trained model, or the baseline, to recall statements."""
 
     name: str
     """Name of the model in tables."""
@@ -47,7 +47,7 @@ class RecallParams:
     condition: Mapping[str, Any]
     """Label and settings of the training condition."""
     asked: tuple[str, ...]
-    """Files of the statement sets that the model is asked for."""
+    """Files of the statement sets that the model is asked to recall."""
     stored: str
     """File of the statement set that the model was trained on."""
     fingerprint: str = ""
@@ -115,7 +115,7 @@ def write_statement_questions(context: StepContext[StatementQuestionParams, Noth
 
 
 def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
-    """Ask a trained model for the statements of each set, and write its answers and its record."""
+    """Ask a trained model to recall the statements of each set, and write its answers and its record."""
     from merkhet.training.memorizing.recall import load_memorized
 
     params, folder = context.params, context.folder

@@ -80,7 +80,7 @@ class StepContext(Generic[Params, Runtime]):
     folder: Path
     """The run's folder."""
     work: Path
-    """Folder for unfinished work, which a later process resumes. Each cache key of the step has another folder."""
+    """Folder for unfinished work, which a later process resumes. Each cache key of the step has a separate folder."""
     home: Path
     """Folder that the study's paths are relative to."""
     progress: Progress

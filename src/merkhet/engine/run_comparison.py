@@ -40,7 +40,7 @@ class ComparisonChoice:
     by: str | None = None
     """Column that divides questions into groups, such as domain; models are also compared within each group."""
     baselines: bool = False
-    """Whether to compare baselines too. If the runs have only one model, it is always compared with them."""
+    """Whether to compare baselines too. If the runs have only one model, it is always compared with the baselines."""
 
 
 EVERY_PAIR = ComparisonChoice()

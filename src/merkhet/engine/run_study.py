@@ -51,7 +51,7 @@ def run_study_shard(
 
     Args:
         shard: Number of the shard and number of shards, such as ``3/8``.
-        out: Folder of the shard, such as ``runs/<suite>-shard-3-of-8`` by default.
+        out: Folder of the shard; by default ``runs/<suite>-shard-3-of-8`` for the shard ``3/8``.
         command: Command line to record in shard.json.
     """
     from merkhet.engine.distribute.shards import ShardRun, check_shard_folder, parse_shard, shard_plan

@@ -60,7 +60,7 @@ class Suite:
     about: str
     """Subject of the suite's questions, in one line."""
     build: Callable[[Study, Path], QuestionSet]
-    """Function that builds the questions of a study. Its second argument is the folder of relative paths."""
+    """Function that builds the questions, given a study and the folder that the study's paths are relative to."""
     tasks: tuple[str, ...]
     """Tasks that a study may choose from."""
     headline: tuple[tuple[str, str], ...]

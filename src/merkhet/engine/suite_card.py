@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ScoringRule:
-    """How a suite turns the metric values of questions into scores."""
+    """Rules by which a suite turns the metric values of questions into scores."""
 
     average_over: str | None = None
     """Column whose values divide questions into classes. The score of a task is the mean over classes."""

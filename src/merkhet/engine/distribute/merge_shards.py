@@ -1,4 +1,4 @@
-"""Merging of shards into one run, with the result of a single process."""
+"""Merging of shards into one run, which is the same as the run of a single process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _QUESTIONS = "questions.parquet"
 
 @dataclass(frozen=True)
 class _Part:
-    """The folder of a finished shard, and the content of its shard.json."""
+    """The folder of a shard, and the content of its shard.json."""
 
     folder: Path
     shard: Shard

@@ -28,7 +28,7 @@ logger = logging.getLogger("merkhet.engine")
 DEFAULT_CORES = 4
 """Default number of CPU cores of a worker without a GPU."""
 OBJECT_STORE_BYTES = 128 * 2**20
-"""Size in bytes of the object store of a local Ray, which holds blocks of questions and their answers."""
+"""Size in bytes of the object store of a local Ray cluster, which holds blocks of questions and their answers."""
 SOCKET_SECONDS = 5
 CONNECT_SECONDS = 30
 INHERITED_VARIABLES = ("HF_HUB_OFFLINE", "HF_HOME", "MERKHET_CACHE", "GOMP_SPINCOUNT", "TOKENIZERS_PARALLELISM")
