@@ -1,7 +1,7 @@
-"""merkhet measures what a language model knows.
+"""Measurement of what a language model knows.
 
-``merkhet.run("quickstart", models=["minilm-mlm"], out="runs/first")`` asks, scores and reports;
-``run.scores.to_pandas()`` is the table. Everything is imported when it is first used.
+``run = merkhet.run("quickstart", models=["minilm-mlm"], out="runs/first")`` asks a model, scores its answers and writes
+a report. ``run.scores.to_pandas()`` returns the table of scores. Public names are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MODULES = {
     "open_run": "merkhet.engine.run_folder",
     "run": "merkhet.api",
 }
-"""Module of each public name; imported at first use."""
+"""Module that defines each public name, imported when the name is first used."""
 
 
 def __getattr__(name: str) -> Any:

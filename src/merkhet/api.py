@@ -1,4 +1,4 @@
-"""The Python interface: run, build and memorize in one call."""
+"""The Python interface: functions that run a suite, build its questions, or run a memorizing study."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ def run(
 ) -> Run:
     """Run a suite or a study and return the finished run.
 
-    A second call with the same folder reuses the steps that have not changed.
+    A second call with the same ``out`` reuses the results of steps that have not changed.
 
     Args:
         suite_or_study: Name of a suite, or a study file.
-        data: Questions, or published files of the suite.
-        knowledge: Knowledge packs, folders or tables of facts.
+        data: Path of questions, or of published files of the suite. By default the suite builds its questions.
+        knowledge: Knowledge packs, folders or tables of facts to build questions from.
         models: Names, folders, mappings or loaded models.
-        tasks: Tasks to ask; all if empty.
+        tasks: Tasks to ask; all tasks if empty.
         limit: Maximum number of questions per task.
         seed: Random seed.
         settings: ``key=value`` changes to the study.
-        out: The run's folder, ``runs/<suite>`` by default.
-        progress: Receives progress.
-        command: Command to record.
-        engines: Where to build and ask: ``spark``, ``ray``, or the address of a cluster.
+        out: Folder of the run, ``runs/<suite>`` by default.
+        progress: Object that shows progress; no output if None.
+        command: Command line to record in ``run.json``.
+        engines: Engines that build and ask questions: ``spark``, ``ray``, or the address of a cluster.
         workers: Number of workers on Ray.
-        cores: Cores of each worker.
-        memory: Memory limit of building, such as ``4GB``; data beyond it is kept on disk.
+        cores: CPU cores of each worker.
+        memory: Memory limit while building questions, such as ``4GB``; data beyond the limit is kept on disk.
 
     Raises:
         InputError: An argument or the study is invalid.
@@ -81,10 +81,12 @@ def run_shard(
     command: str | None = None,
     **options: Any,
 ) -> ShardRun:
-    """Ask one shard of a suite or study (``3/8``), with the options that :func:`run` has.
+    """Build all questions of a suite or study, and ask those of one shard.
 
-    All questions are built; those of this shard are asked. ``merge_runs`` merges the shards. ``out`` is
-    ``runs/<suite>-shard-3-of-8`` by default.
+    Args:
+        shard: Number of the shard and number of shards, such as ``3/8``. ``merge_runs`` merges the finished shards.
+        out: Folder of the shard; by default ``runs/<suite>-shard-3-of-8`` for the shard ``3/8``.
+        options: Further arguments of :func:`run`.
     """
     if options.get("data") is not None:
         options["data"] = str(options["data"])
@@ -105,21 +107,21 @@ def memorize(
     progress: Progress | None = None,
     command: str | None = None,
 ) -> Run:
-    """Run a study in which models memorize facts, as :func:`run` does.
+    """Run a study in which models are trained to memorize facts and then asked for them.
 
     Args:
         study: Name of an embedded study (storage, boundary, implicit), or a study file.
-        data: Facts with times: a table or a folder.
+        data: Table or folder of facts with start and end times.
         knowledge: Knowledge packs, folders or tables of facts.
-        models: Names, folders or mappings of models that memorize.
+        models: Names, folders or mappings of the models to train.
         seed: Random seed.
         settings: ``key=value`` changes to the study.
-        out: The run's folder, ``runs/<study>`` by default.
-        progress: Receives progress.
-        command: Command to record.
+        out: Folder of the run, ``runs/<study>`` by default.
+        progress: Object that shows progress; no output if None.
+        command: Command line to record in ``run.json``.
 
     Raises:
-        InputError: There is no such study, or it memorizes nothing.
+        InputError: The study does not exist, or its learner is not ``memorize``.
     """
     from merkhet.training import MEMORIZE
 
@@ -148,7 +150,7 @@ def memorize(
 
 
 def embedded_studies() -> dict[str, Path]:
-    """Return name and file of each study that comes with a suite."""
+    """Return the file of each study that comes with a suite, by the study's name."""
     return {path.stem: path for path in sorted(_SUITE_FOLDERS.glob("*/studies/*.yaml"))}
 
 
@@ -165,19 +167,19 @@ def build(
     engine: str | None = None,
     memory: str | None = None,
 ) -> QuestionSet:
-    """Build the questions of a suite or study and write them to a folder that ``run(..., data=folder)`` reads.
+    """Build the questions of a suite or study, and write them to a folder for ``run(..., data=folder)``.
 
     Args:
         suite_or_study: Name of a suite, or a study file.
         out: Folder for the questions.
-        data: Questions, or published files of the suite.
-        knowledge: Knowledge packs, folders or tables of facts.
-        tasks: Tasks to build; all if empty.
+        data: Path of existing questions, or of published files of the suite, to read instead of building.
+        knowledge: Knowledge packs, folders or tables of facts to build questions from.
+        tasks: Tasks to build; all tasks if empty.
         limit: Maximum number of questions per task.
         seed: Random seed.
         settings: ``key=value`` changes to the study.
         engine: ``duckdb``, ``spark``, or the address of a cluster.
-        memory: Memory limit, such as ``4GB``; data beyond it is kept on disk.
+        memory: Memory limit, such as ``4GB``; data beyond the limit is kept on disk.
     """
     from merkhet.engine.build_step import make_questions
     from merkhet.questions.data_card import write_card
@@ -194,7 +196,7 @@ def build(
     )
     resolved = resolve_study(request, SUITES, with_models=False)
     questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)
-    # The card comes first: it marks the folder as one that may be overwritten if this process is killed.
+    # The card is written first. If this process is killed, the card shows that the folder may be overwritten.
     write_card(_card(resolved, questions), folder)
     write_questions(questions, folder)
     return questions

@@ -1,18 +1,18 @@
-"""The command line: parses, calls and prints."""
+"""Entry point of the command line, and the handling of its errors."""
 
 from __future__ import annotations
 
 import os
 import sys
 
-# Spinning threads slow a busy machine to a tenth of its speed. Torch reads this variable when it is imported.
+# Busy-waiting OpenMP threads slow a loaded machine tenfold. Torch reads this variable when it is imported.
 SPINS = ("GOMP_SPINCOUNT", "1000")
 _MAX_MESSAGE = 2000
 _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; print an error that a user can fix as one line, and exit with code 1 or 2."""
+    """Run the command line. A :class:`MerkhetError` is printed as one line and sets the exit code."""
     os.environ.setdefault(*SPINS)
     from merkhet.cli.app import app
     from merkhet.core.errors import MerkhetError
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _one_line(error: Exception) -> str:
-    """Return the message of an error as one line, with a middle ellipsis if it is too long."""
+    """Return the message of ``error`` as one line; the middle of a long message becomes an ellipsis."""
     from merkhet.core.text import printable
 
     text = " ".join(printable(error).splitlines())

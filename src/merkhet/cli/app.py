@@ -1,4 +1,4 @@
-"""Commands of the command line; each imports what it needs when it runs, so that ``--help`` is fast."""
+"""Commands of the command line. Each command imports its modules when it runs, which keeps ``--help`` fast."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ app = typer.Typer(
 
 
 class _HidePandas:
-    """Import finder that hides pandas."""
+    """Import finder that makes pandas look uninstalled."""
 
     def find_spec(self, name: str, *_: Any) -> None:
-        """Refuse pandas, and leave every other module to other finders."""
+        """Raise ImportError for pandas; return None for every other module."""
         if name == "pandas":
             raise ImportError(name)
 
 
 def _skip_pandas() -> None:
-    """Keep pyarrow from importing pandas, which takes 0.2 s: commands make no data frames.
+    """Prevent pyarrow from importing pandas, which takes 0.2 s and which commands do not use.
 
-    pyarrow looks for pandas when it first converts a list, and does without it if it is not there. A data frame that is
-    asked for later still imports pandas.
+    pyarrow tries to import pandas when it first converts a list, and works without pandas. A later call of
+    ``to_pandas()`` still imports pandas.
     """
     if "pandas" in sys.modules or "pyarrow" in sys.modules:
         return

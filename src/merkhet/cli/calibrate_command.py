@@ -62,7 +62,7 @@ def calibrate(
 def _calibrate(
     probe: str, kind: str | None, trainings: int, seed: int, out: Path | None, progress: Progress
 ) -> dict[str, list[dict[str, Any]]]:
-    """Calibrate probes, write their cards and return them by probe."""
+    """Calibrate one probe or all probes, save their calibration cards, and return the cards by probe."""
     from merkhet.calibration import calibrate as calibrate_probe
     from merkhet.calibration import calibration_models
     from merkhet.calibration.calibration_cards import save_cards
@@ -99,7 +99,7 @@ def _calibrate(
 
 
 def _print_cards(cards: Sequence[Mapping[str, Any]]) -> None:
-    """Print each card: header, table, verdict and sentences."""
+    """Print each calibration card: header, table, verdict and sentences."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -116,7 +116,7 @@ def _print_cards(cards: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _make_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """Make the table of a card: a row for each set and model with its score, requirement and result."""
+    """Make the table of a calibration card, with one row for each model and set of facts."""
     from rich.table import Table
     from rich.text import Text
 

@@ -68,7 +68,7 @@ def compare(
 
 
 def _write_comparison(comparison: ComparisonData, file: Path) -> None:
-    """Write the comparison as a page, or as JSON."""
+    """Write the comparison as JSON if ``file`` ends in ``.json``, otherwise as an HTML page."""
     from merkhet.core.files import write_json, write_text
     from merkhet.reports.comparison_page import render_comparison
 
@@ -79,9 +79,11 @@ def _write_comparison(comparison: ComparisonData, file: Path) -> None:
 
 
 def _print_comparison(comparison: ComparisonData, file: Path | None, *, as_json: bool, plain: bool) -> None:
-    """Print the verdict, the paired tables, remarks on the runs, and the path of the page.
+    """Print the verdict, the tables of paired differences, remarks on the runs, and the path of the output file.
 
-    As JSON, ``plain`` prints the bare list of comparisons that scripts rely on.
+    Args:
+        file: File that the comparison was written to; None if it was only printed.
+        plain: With ``as_json``, whether to print only the list of comparisons, which scripts rely on.
     """
     from rich.console import Console
     from rich.text import Text
@@ -154,7 +156,7 @@ def _print_groups(console: Console, comparison: ComparisonData) -> None:
 
 
 def _print_scores(console: Console, comparison: ComparisonData) -> None:
-    """Print the scores side by side, not paired."""
+    """Print the scores of all models without paired differences."""
     from merkhet.reports.tables import score_table
 
     data = comparison.data
@@ -174,7 +176,7 @@ def _print_scores(console: Console, comparison: ComparisonData) -> None:
 
 
 def _finite(content: Any) -> Any:
-    """Replace infinite and undefined numbers by None, because JSON has none."""
+    """Replace infinite numbers and NaN by None, because JSON cannot represent them."""
     if isinstance(content, dict):
         return {key: _finite(value) for key, value in content.items()}
     if isinstance(content, list | tuple):
@@ -183,7 +185,7 @@ def _finite(content: Any) -> Any:
 
 
 def _print_section(console: Console, section: AnalysisSection) -> None:
-    """Print a section of the report: title, tables and sentences."""
+    """Print the title, tables and sentences of an analysis."""
     from merkhet.reports.table_writers import as_terminal
 
     console.print()

@@ -54,7 +54,7 @@ def explore(
     players = [*_run_models(opened, trust_remote_code), *_named_models(model or (), trust_remote_code)]
     card = opened.record.get("card") or {}
     title = str((opened.study.title if _has_study(opened) else None) or card.get("title") or opened.folder.name)
-    # Of models with the same name the last is used: models of the command line follow those of the run.
+    # If two models have the same name, the one from the command line replaces the one from the run.
     views = Views(load_tables(opened.folder), opened.folder, title, opened.record)
     serve(views, Player(list({playable.name: playable for playable in players}.values())), port, open_page=open_page)
     # Exit without joining threads, which may still serve a page or load a model; nothing needs saving.
@@ -62,7 +62,7 @@ def explore(
 
 
 def serve(views: Views, player: Player, port: int | None, *, open_page: bool = False) -> None:
-    """Print the address of the page and serve it until a signal ends the process."""
+    """Print the address of the explorer page, and serve the page until SIGINT or SIGTERM arrives."""
     from merkhet.core.text import counted
     from merkhet.reports.explorer.explorer_server import open_server
 
@@ -83,10 +83,10 @@ def serve(views: Views, player: Player, port: int | None, *, open_page: bool = F
 
 @contextmanager
 def _shut_down_by_signals(server: ExplorerServer) -> Iterator[None]:
-    """Shut the server down on SIGINT and SIGTERM, even before it serves, and close it at the end."""
+    """Shut the server down on SIGINT and SIGTERM, and close its socket when the context ends."""
 
     def end(*_: Any) -> None:
-        # Shutting down waits for the serving loop, which runs in this thread.
+        # shutdown() waits for the serving loop. The loop runs in this thread, so the call needs another thread.
         threading.Thread(target=server.shutdown, daemon=True).start()
 
     previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -103,7 +103,7 @@ def _has_study(run: Run) -> bool:
 
 
 def _run_models(run: Run, trusted: bool) -> list[Playable]:
-    """Make playable models of a run, loaded on first use."""
+    """List the models of a run for the playground; each is loaded when it is first used."""
     from merkhet.reports.explorer.playground import Playable
 
     specs = _study_specs(run) if _has_study(run) else {}
@@ -126,7 +126,7 @@ def _run_models(run: Run, trusted: bool) -> list[Playable]:
 
 
 def _unplayable_reason(name: str, kind: str, entry: dict[str, Any], specs: dict[str, ModelSpec]) -> str:
-    """Return why a model cannot be used in the playground; empty if it can."""
+    """Return why a model cannot be used in the playground; an empty string if it can be used."""
     learned = entry.get("learned")
     if kind == "baseline":
         return "a baseline counts or guesses; it does not read sentences"
@@ -147,7 +147,10 @@ def _unplayable_reason(name: str, kind: str, entry: dict[str, Any], specs: dict[
 
 
 def _study_specs(run: Run) -> dict[str, ModelSpec]:
-    """Return the model specs of a run's study by their names in the run, with the suite's settings."""
+    """Return the spec of each model in a run's study, by every name that the run may use for the model.
+
+    The suite's model settings are applied to each spec.
+    """
     from merkhet.suites import SUITES
 
     study = run.study
@@ -161,7 +164,7 @@ def _study_specs(run: Run) -> dict[str, ModelSpec]:
 
 
 def _named_models(names: Sequence[str], trusted: bool) -> list[Playable]:
-    """Make playable models named on the command line.
+    """List the models named on the command line for the playground; each is loaded when it is first used.
 
     Raises:
         InputError: A model is not found.
@@ -178,12 +181,18 @@ def _named_models(names: Sequence[str], trusted: bool) -> list[Playable]:
 
 
 def _set_trust(spec: ModelSpec, trusted: bool) -> ModelSpec:
-    """Set whether a model may run its own code; the setting in a run is ignored, as others may have made the run."""
+    """Set whether a model may run its own code.
+
+    The value in the run's study is ignored, because the run may come from somebody else.
+    """
     return dataclasses.replace(spec, trust_remote_code=trusted)
 
 
 def _at_source(spec: ModelSpec, source: str) -> ModelSpec:
-    """Use the recorded folder of a model, because the study's paths are relative to an unknown folder."""
+    """Point a spec to the recorded path of its model if the path in the study does not exist.
+
+    The paths in a study may be relative to a folder that the run does not record.
+    """
     is_moved = bool(source) and not Path(spec.model).exists() and Path(source).exists()
     return dataclasses.replace(spec, model=source) if is_moved else spec
 

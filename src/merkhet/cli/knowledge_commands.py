@@ -1,4 +1,4 @@
-"""The commands on knowledge bases: import, infer, explain, info and export."""
+"""The commands ``merkhet knowledge``: import, infer, explain, info, export and lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output of the commands on knowledge bases."""
+"""Output of the commands ``merkhet knowledge``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_SHOWN = 5
 
 
 def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) -> None:
-    """Print counts of each import, bad and skipped rows, and the next command."""
+    """Print the number of facts, bad rows and skipped rows of each import, and a command to run next."""
     if as_json:
         print_json({"store": str(store), "imports": [asdict(imported) for imported in done]})
         return
@@ -49,7 +49,7 @@ def print_imports(done: Sequence[ImportSummary], store: Path, *, as_json: bool) 
 
 
 def print_inference(result: Inference, store: Path, *, as_json: bool) -> None:
-    """Print inferred facts by rule, cycles and contradictions."""
+    """Print the number of inferred facts per rule, cycles in the hierarchy, and contradictions."""
     if as_json:
         print_json({"store": str(store), **asdict(result)})
         return
@@ -97,7 +97,7 @@ def _print_contradictions(console: Console, result: Inference, store: Path) -> N
 
 
 def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: bool) -> None:
-    """Print the proof tree of each matching fact."""
+    """Print the proof tree of each fact that matches ``words``: an id, or subject, predicate and object."""
     from merkhet.knowledge.proofs import find_facts, format_proof, proof_labels, prove
 
     with KnowledgeBase.open(store) as knowledge:
@@ -117,7 +117,7 @@ def print_proofs(store: Path, words: Sequence[str], language: str, *, as_json: b
 
 
 def print_info(store: Path, *, as_json: bool) -> None:
-    """Print counts, predicates, languages and imports."""
+    """Print the counts, predicates, languages and imports of a knowledge base."""
     from merkhet.knowledge.stats import describe
 
     info = describe(store)
@@ -166,7 +166,7 @@ def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
 
 
 def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> None:
-    """Print the counts of an export and its path."""
+    """Print the number of exported rows per table, and the path of the export."""
     if as_json:
         print_json({"out": str(out), **written})
         return
@@ -177,14 +177,14 @@ def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> Non
 
 
 def print_queries(*, as_json: bool) -> None:
-    """Print the bundled queries with descriptions."""
+    """Print the names and descriptions of the bundled SPARQL queries."""
     from merkhet.knowledge.sparql_queries import bundled_queries
 
     print_descriptions(dict(bundled_queries()), as_json=as_json)
 
 
 def print_rules(*, as_json: bool) -> None:
-    """Print the rules with descriptions."""
+    """Print the names and descriptions of the inference rules."""
     descriptions = {
         name: rule.description + (f"  ({rule.alias})" if rule.alias else "") for name, rule in RULES.items()
     }

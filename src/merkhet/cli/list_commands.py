@@ -1,4 +1,4 @@
-"""Lists of registered parts and packs."""
+"""Lists of suites, models, probes, metrics, sources and knowledge packs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from merkhet.core.registry import Registry
 
 
 def list_parts(registry: Registry, note: str = "", *, as_json: bool) -> None:
-    """Print the names of a registry with descriptions, without loading the parts."""
+    """Print the names and descriptions in a registry, without importing the registered objects."""
     print_descriptions({name: registry.about(name) for name in registry}, note, as_json=as_json)
 
 
 def list_packs(*, as_json: bool) -> None:
-    """Print the embedded packs with their size and licence."""
+    """Print the size and licence of each embedded knowledge pack."""
     from merkhet.knowledge.pack_catalog import embedded_packs, pack_card
 
     cards = [pack_card(folder) for folder in embedded_packs().values()]

@@ -52,7 +52,10 @@ def print_shard(asked: ShardRun, *, as_json: bool) -> None:
 
 
 def _all_shards(asked: ShardRun) -> str:
-    """Guess a glob pattern for the folders of all shards from the name of this one."""
+    """Guess a glob pattern for the folders of all shards from the folder of one shard.
+
+    Return ``RUN…`` if the folder name gives no pattern.
+    """
     name, number = asked.folder.name, str(asked.shard.number)
     usual = f"shard-{number}-of-"
     if usual in name:

@@ -1,4 +1,4 @@
-"""Output that all commands share; it imports nothing heavy."""
+"""Output functions that all commands share. This module imports nothing that is slow to import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 
 def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
-    """Print lines, or content as JSON."""
+    """Print ``lines``, or ``content`` as JSON if ``as_json``."""
     if as_json:
         print_json(content)
         return
@@ -21,12 +21,12 @@ def print_lines(lines: Sequence[str], content: Any, *, as_json: bool) -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print content as JSON."""
+    """Print ``content`` as indented JSON."""
     Console(soft_wrap=True).out(json.dumps(content, ensure_ascii=False, indent=2), highlight=False)
 
 
 def print_descriptions(descriptions: Mapping[str, str], note: str = "", *, as_json: bool) -> None:
-    """Print names with their descriptions."""
+    """Print a table of names and descriptions, followed by ``note``."""
     if as_json:
         print_json([{"name": name, "about": about} for name, about in descriptions.items()])
         return

@@ -82,7 +82,7 @@ def _apply_verdicts(
     accepted = apply_review(questions, review_result)
     card = read_card(folder if folder.is_dir() else folder.parent)
     suite = {"suite": questions.questions["suite"][0].as_py()}
-    # The card comes first: it marks the folder as one that may be overwritten if this process is killed.
+    # The card is written first. If this process is killed, the card shows that the folder may be overwritten.
     write_card({**suite, **card, **accepted.about, **count_questions(accepted)}, out)
     write_questions(accepted, out)
     print_lines(_summary_lines(review_result, accepted, out), _as_json(review_result, accepted, out), as_json=as_json)

@@ -1,4 +1,4 @@
-"""Output of the commands that run, build and report."""
+"""Output of the commands ``merkhet run``, ``build`` and ``report``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_SENTENCES = 20
 
 
 def print_run(run: Run, *, as_json: bool) -> None:
-    """Print the scores, the findings and the paths of the results."""
+    """Print the scores and findings of a run, and the paths of its files."""
     if as_json:
         print_json(score_objects(run.scores))
         return
@@ -51,7 +51,10 @@ def print_run(run: Run, *, as_json: bool) -> None:
 
 
 def _rows_saved(models: Sequence[dict[str, Any]]) -> list[str]:
-    """Say how many rows each model computed, and how many one row per candidate and method would have been."""
+    """Compare the number of input rows that each model computed with one row per candidate and method.
+
+    Models that computed just as many rows are left out.
+    """
     rows, plain = Counter[str](), Counter[str]()
     for model in models:
         rows[model["name"]] += model.get("rows", 0)
@@ -64,7 +67,7 @@ def _rows_saved(models: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
-    """Print the number of questions by task, remarks, and their path."""
+    """Print the number of questions per task, remarks on the questions, and the path of their file."""
     tasks = Counter(questions.questions["task"].to_pylist())
     if as_json:
         print_json({"folder": str(folder), "questions": questions.questions.num_rows, "by_task": dict(tasks)})
@@ -84,7 +87,7 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
 
 
 def print_report(data: ReportData, file: Path, predictions: Sequence[Path] = (), *, as_json: bool) -> None:
-    """Print the paths of the report and of the files of predictions."""
+    """Print the paths of the report and of the prediction files."""
     content: dict[str, Any] = {"report": str(file), "models": sorted(set(data.scores["model"].to_pylist()))}
     if predictions:
         content["predictions"] = [str(path) for path in predictions]

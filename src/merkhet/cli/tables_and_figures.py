@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ENDINGS = {"terminal": "txt", "csv": "csv", "markdown": "md", "latex": "tex", "html": "html"}
 _WIDTH = 120
-"""Width of terminal tables that are written to a file."""
+"""Width in characters of terminal tables that are written to a file."""
 
 
 def tables(
@@ -139,7 +139,7 @@ def _combined(runs: Sequence[Path]) -> ReportData:
 
 
 def _print_tables(tables: Sequence[ReportTable], form: str) -> None:
-    """Print nothing but the tables, so that the output can be redirected to a file."""
+    """Print only the tables, without other messages, for redirection to a file."""
     from rich.console import Console
 
     from merkhet.reports.table_writers import as_terminal

@@ -1,3 +1,3 @@
-"""Execution of studies (plan, cache, resume), and access to finished runs."""
+"""Planning and execution of studies, with caching and resuming, and access to finished runs."""
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ from merkhet.questions.question_files import QuestionSet
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model that a run has trained."""
+    """Name, task and template kinds of a model that a run has trained."""
 
     model: str
     task: str | None
     kinds: tuple[str, ...] = ()
-    """Kinds of templates it was trained on."""
+    """Kinds of templates that the model was trained on."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class AnalysisParams:
     findings: FindingsParams
     analyses: tuple[str, ...]
     identities: tuple[str, ...]
-    """Names of the analyses; a user-defined one has the hash of its file as well."""
+    """Names of the analyses. The name of a user-defined analysis includes the hash of its file."""
     options: Mapping[str, Any]
     """Options of the analyses, as written in the study."""
     contents: Mapping[str, Any]
-    """Cache-key values of the options: hashes of the files and folders that they name."""
+    """Hashes of the files and folders that the options name, as part of the cache key."""
     trained: tuple[TrainedModel, ...] = ()
-    """Models that the run has trained, in the order of their records among the inputs."""
+    """Models that the run has trained, in the order of their training records among the step's inputs."""
 
 
 def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
@@ -75,7 +75,7 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
 
 
 def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dict[str, Any]]:
-    """Collect the training records of a run: model, task, loss, epochs and learning curve."""
+    """Read model, task, loss, epochs and learning curve of each training of a run."""
     records = [name for name in context.step.inputs if name.endswith("/learned.json")]
     trainings = []
     for name, trained in zip(records, context.params.trained, strict=True):
@@ -99,7 +99,7 @@ def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dic
 def make_analysis_input(
     questions: QuestionSet, *, questions_by_id: Mapping[str, Question] | None = None, **fields: Any
 ) -> AnalysisInput:
-    """Make the input of analyses from a question set and the other fields of :class:`AnalysisInput`."""
+    """Make the input of analyses from a question set; ``fields`` are the remaining fields of the input."""
     facts = questions.facts.select(["fact_id", "subject", "object", "domain"])
     return AnalysisInput(
         questions=LazyRows(questions.questions.num_rows, questions.questions.to_pylist),
@@ -113,6 +113,6 @@ def make_analysis_input(
 
 
 def run_analyses(names: Sequence[str], inputs: AnalysisInput, home: Path | None = None) -> list[dict[str, Any]]:
-    """Run analyses and encode their results as JSON; skip those with nothing to report."""
+    """Run analyses and return their results as JSON objects, without analyses that have nothing to report."""
     analyses = (ANALYSES.get(name, home)(inputs) for name in names)
     return [analysis.as_json() for analysis in analyses if analysis is not None]

@@ -1,4 +1,4 @@
-"""The step that asks a model, block by block, with the answers to each block written before the next."""
+"""The step that asks a model in blocks of questions, and writes the answers to each block before the next."""
 
 from __future__ import annotations
 
@@ -29,37 +29,40 @@ from merkhet.training.artifact import read_artifact
 logger = logging.getLogger("merkhet.engine")
 
 STATISTICS_FILE = "effort.json"
-"""File of the asking statistics in the work folder, so that a resumed step need not load the model for them."""
+"""File of the asking statistics in the work folder. A resumed step reads it instead of loading the model."""
 MIN_BLOCK = 32
 MIN_SENSE_BLOCK = 128
 MIN_CHAT_BLOCK = 4096
-"""Minimum block of an endpoint: large, because replies are cached one by one and a block waits for its slowest."""
+"""Minimum number of questions in a block for a chat endpoint.
+
+Blocks are large because replies are cached one by one, and because each block waits for its slowest reply.
+"""
 MAX_BLOCKS = 256
 
 
 @dataclass(frozen=True)
 class QuestionBlocks:
-    """The questions of an asking step."""
+    """The questions of an asking step, divided into blocks."""
 
     question_set: QuestionSet
-    """All questions of the run, with their companions."""
+    """All questions of the run, with their candidates, facts and other tables."""
     run_questions: Sequence[Question]
-    """All questions of the run, in the order in which they are asked."""
+    """All questions of the run, sorted in the order of asking."""
     questions: Sequence[Question]
-    """Questions that the step asks."""
+    """Questions that the step asks, in the order of asking."""
     blocks: Sequence[Sequence[Question]]
-    """The same questions in blocks."""
+    """The questions of ``questions``, divided into blocks."""
 
     def parts(self, work: Path) -> list[Path]:
-        """Return the file of each block's answers in the work folder."""
+        """Return the path of each block's answer file in the folder ``work``."""
         return [work / f"{number:05d}.parquet" for number in range(len(self.blocks))]
 
 
 def ask(context: StepContext[AskParams, AskRuntime]) -> None:
-    """Ask one model by one probe, block by block.
+    """Ask one model with one probe, block by block.
 
-    Blocks and the order within them depend on the questions alone, so that a resumed or distributed run gives the
-    same answers as one uninterrupted process. The model is loaded only if a block has no answers yet.
+    The blocks and their order depend only on the questions. A resumed or distributed run therefore gives the same
+    answers as one uninterrupted process. The model is loaded only if some block has no answers yet.
     """
     params = context.params
     selection = select_questions(context.folder, params, context.home)
@@ -83,7 +86,7 @@ def ask(context: StepContext[AskParams, AskRuntime]) -> None:
 
 
 def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlocks:
-    """Select the questions that a step asks from those in a run's folder."""
+    """Select the questions of a run that a step asks, and divide them into blocks."""
     question_set = run_tables(folder).question_set
     run_questions = sorted(question_set.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
     questions = [question for question in run_questions if is_selected(question, params.tasks, params.kinds)]
@@ -95,14 +98,14 @@ def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlo
     size = max(MIN_CHAT_BLOCK if is_chat else min_block, -(-len(questions) // MAX_BLOCKS))
     if params.shard:
         number, count = params.shard
-        # A shard gets whole blocks, so that batches are those of a single process; endpoints have no batches.
+        # A shard gets whole blocks, which keeps the batches of a single process. Endpoints have no batches.
         dealt = list(_in_blocks(questions, min_block if is_chat else size))
         questions = [question for block in dealt[number - 1 :: count] for question in block]
     return QuestionBlocks(question_set, run_questions, questions, list(_in_blocks(questions, size)))
 
 
 def _is_readable(part: Path) -> bool:
-    """Check whether the answers to a block can be read; the block of a damaged file is asked again."""
+    """Check whether the answer file of a block can be read; warn if the file is damaged."""
     if not part.is_file():
         return False
     try:
@@ -118,10 +121,12 @@ def _in_blocks(questions: Sequence[Question], size: int) -> Iterable[Sequence[Qu
 
 
 def is_selected(question: Question, tasks: Sequence[str] | None, kinds: Sequence[str] | None) -> bool:
-    """Check whether a question has one of the tasks and one of the kinds of templates.
+    """Check whether a question belongs to one of ``tasks`` and uses one of ``kinds`` of templates.
 
     Args:
-        kinds: Kinds of templates; all but soft ones if empty, because only a model trained on those can read them.
+        tasks: Tasks; every task if empty.
+        kinds: Kinds of templates. If empty, every kind except soft templates, which only a model trained on them
+            can read.
     """
     if tasks and question.task not in tasks:
         return False
@@ -150,9 +155,13 @@ def _ask_blocks(
     missing: Sequence[int],
     on_start: Callable[[], None],
 ) -> AskStatistics:
-    """Ask the blocks without answers: on workers if the step has an engine and the model can be loaded there.
+    """Ask the blocks that have no answers yet, on Ray workers or in this process.
 
-    ``on_start`` is called when a model is loaded and the first block can be asked.
+    Workers are used if the step has an engine and workers can load the model.
+
+    Args:
+        missing: Indices of the blocks without answers.
+        on_start: Called when a model is loaded and the first block can be asked.
     """
     resolved, engine = job.resolved(), context.runtime.engine
     if engine is not None:
@@ -177,9 +186,9 @@ def _ask_blocks(
 
 
 def reason_to_stay_local(resolved: ResolvedModel) -> str | None:
-    """Return why a model cannot be asked on workers; None if it can.
+    """Return why a model cannot be asked on workers; None if it can be asked there.
 
-    A worker can load the files of a model, and a model that a user's module makes.
+    A worker can load a model from files, or call a function of a user's module that creates the model.
     """
     if resolved.path is not None:
         return None
@@ -193,7 +202,7 @@ def reason_to_stay_local(resolved: ResolvedModel) -> str | None:
 
 
 def _write_model_record(context: StepContext[AskParams, AskRuntime], job: AskJob, count: int, path: Path) -> None:
-    """Write the record of the model beside its answers."""
+    """Write the model's record as JSON to ``path``: name, fingerprint, probe, number of questions and statistics."""
     learned, params = job.learned, context.params
     record: dict[str, Any] = {
         "name": params.name,

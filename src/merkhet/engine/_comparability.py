@@ -1,4 +1,4 @@
-"""Remarks on whether runs are comparable: shared questions, weights, methods, templates, versions and scoring rules."""
+"""Remarks on the comparability of runs: questions, weights, methods, templates, versions and scoring rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_PAIRS = 6
 
 
 def count_shared_questions(collection: RunCollection, question_ids: Sequence[pa.Array]) -> list[dict[str, Any]]:
-    """Count, for every two runs, the questions that both asked and those that only one asked."""
+    """Count, for each pair of runs, the questions that both runs asked and those that only one run asked."""
     counts = []
     for first, second in combinations(range(len(question_ids)), 2):
         both = pc.sum(pc.is_in(question_ids[first], value_set=question_ids[second])).as_py() or 0
@@ -37,7 +37,7 @@ def describe_shared_questions(shared: Sequence[Mapping[str, Any]], kind: str = "
     """Describe the counts of :func:`count_shared_questions` in sentences.
 
     Args:
-        kind: Noun for what was asked.
+        kind: Plural noun for the questions, such as "statements".
     """
     if not shared:
         return []
@@ -68,7 +68,7 @@ def comparability_remarks(
     """Collect the differences between runs that may explain a difference between their models.
 
     Args:
-        ways: Probe and method by task and model.
+        ways: Probe and method that each model was asked with, by task and model.
     """
     return [
         *_sample_remarks(collection),
@@ -80,7 +80,7 @@ def comparability_remarks(
 
 
 def _sample_remarks(collection: RunCollection) -> list[str]:
-    """Name the runs that keep a sample of their answers."""
+    """List the runs that keep only a sample of their answers."""
     samples = [
         (label, run.record.get("sampled")) for label, run in zip(collection.labels, collection.runs, strict=True)
     ]
@@ -93,7 +93,7 @@ def _sample_remarks(collection: RunCollection) -> list[str]:
 
 
 def _weight_remarks(collection: RunCollection, models: Collection[str]) -> list[str]:
-    """Name different weights under one name, and the same weights under several names."""
+    """List model names that stand for different weights, and weights that have several model names."""
     by_name: dict[str, dict[str, list[str]]] = {}
     by_weights: dict[str, list[str]] = {}
     for run_index, run in enumerate(collection.runs):
@@ -129,7 +129,7 @@ def _weight_remarks(collection: RunCollection, models: Collection[str]) -> list[
 
 
 def _method_remarks(ways: Mapping[str, Mapping[str, tuple[str, str]]], models: Collection[str]) -> list[str]:
-    """Name the probes and methods by which models were asked, if they differ."""
+    """List the probes and methods that the models were asked with, if the models of a task differ in them."""
     by_task: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for task, way_by_model in ways.items():
         used = tuple((model, *way) for model, way in way_by_model.items() if model in models)
@@ -147,7 +147,7 @@ def _method_remarks(ways: Mapping[str, Mapping[str, tuple[str, str]]], models: C
 
 
 def _template_remarks(collection: RunCollection, question_ids: Sequence[pa.Array]) -> list[str]:
-    """Name templates of one run only, and count prompts that two runs ask as different questions."""
+    """List templates that only one run uses, and count prompts that two runs use in different questions."""
     tables = [run.questions.questions for run in collection.runs]
     sentences = []
     for first, second in combinations(range(len(tables)), 2):
@@ -174,7 +174,7 @@ def _template_remarks(collection: RunCollection, question_ids: Sequence[pa.Array
 
 
 def _setting_remarks(collection: RunCollection) -> list[str]:
-    """Name versions, metrics and scoring rules that differ between runs."""
+    """List the versions of merkhet, metrics and scoring rules that differ between runs."""
     sentences = []
     versions = _group_labels(collection, lambda run: run.record.get("merkhet"))
     if len(versions) > 1:

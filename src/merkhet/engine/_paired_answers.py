@@ -22,7 +22,7 @@ Pair = tuple[str, str]
 
 
 class PairedAnswers:
-    """Answers of models to the tasks that they are compared on, by the first method of each probe."""
+    """Answers of the compared models to the compared tasks, with the first method of each probe."""
 
     def __init__(
         self, collection: RunCollection, models: Sequence[str], headline: Sequence[tuple[str, Metric]]
@@ -41,7 +41,10 @@ class PairedAnswers:
         self.models = [model for model in models if model in self.paired.models]
 
     def compare(self, pairs: Sequence[Pair], column: str | None = None) -> list[dict[str, Any]]:
-        """Compare pairs of models on every task, within each group of a column if given; add both scores."""
+        """Compare pairs of models on every task, and add the scores of both models to each comparison.
+
+        If ``column`` is given, models are compared within each group of questions of that column.
+        """
         groups = self._groups(column) if column else None
         comparisons = [
             comparison
@@ -53,7 +56,7 @@ class PairedAnswers:
         return [self._with_scores(comparison, groups) for comparison in correct_comparisons(comparisons)]
 
     def _groups(self, column: str) -> dict[str, str]:
-        """Return the group of each question that has one."""
+        """Return the value of ``column`` for each question; questions without a value are left out."""
         groups = question_groups(self.collection.questions, [column], self.collection.memorized)
         return {name: group for name, values in groups.items() if (group := values[column]) is not None}
 
@@ -61,7 +64,7 @@ class PairedAnswers:
         return are_comparable(*(self.collection.conditions.get(model) for model in pair))
 
     def explain_missing(self, pairs: Sequence[Pair], comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Explain which pairs are not compared on which tasks."""
+        """Explain, for each task, which pairs of models are missing from ``comparisons`` and why."""
         compared = {
             (frozenset((comparison["model"], comparison["other"])), comparison["task"], comparison["metric"])
             for comparison in comparisons
@@ -81,7 +84,7 @@ class PairedAnswers:
         ]
 
     def methods_by_task(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]:
-        """Return the probe and method by which each model is compared, by task and model."""
+        """Return the probe and method whose answers are compared, by task and model."""
         ways_by_task: dict[str, dict[str, tuple[str, str]]] = {}
         for task in dict.fromkeys(task for task, _ in self.headline):
             for pair in pairs:
@@ -93,7 +96,10 @@ class PairedAnswers:
         return ways_by_task
 
     def question_ids(self, run_index: int) -> pa.Array:
-        """Return the ids of the questions of the compared tasks that a run asked."""
+        """Return the ids of the questions of the compared tasks that a run asked.
+
+        The ids are those of :meth:`RunCollection.pair_ids`.
+        """
         tasks = pa.array(sorted({task for task, _ in self.headline}), pa.string())
         table = self.collection.runs[run_index].questions.questions
         ids = table.filter(pc.is_in(table["task"], value_set=tasks))["question_id"]

@@ -1,4 +1,4 @@
-"""The tables of several runs of one suite as one collection."""
+"""Combined tables of several runs of one suite."""
 
 from __future__ import annotations
 
@@ -27,10 +27,13 @@ class RunCollection:
     labels: tuple[str, ...]
     """Short name of each run."""
     repeated: frozenset[str]
-    """Models that occur in more than one run."""
+    """Names of models that occur in more than one run."""
 
     def name(self, model: str, run_index: int) -> str:
-        """Return the name of a run's model in the collection: with the run's label if several runs have it."""
+        """Return the unique name of a run's model.
+
+        The name includes the run's label if the model occurs in several runs.
+        """
         return f"{model} ({self.labels[run_index]})" if model in self.repeated else model
 
     @cached_property
@@ -43,20 +46,20 @@ class RunCollection:
 
     @cached_property
     def scores(self) -> pa.Table:
-        """The scores of all runs."""
+        """The scores of all runs, with unique model names."""
         parts = [self._rename_models(run.scores, run_index) for run_index, run in enumerate(self.runs)]
         return pa.concat_tables(parts, promote_options="default")
 
     @cached_property
     def answers(self) -> pa.Table:
-        """The answers of all runs."""
+        """The answers of all runs, with unique model names."""
         return pa.concat_tables(
             [self._rename_models(run.answers, run_index) for run_index, run in enumerate(self.runs)]
         )
 
     @cached_property
     def model_records(self) -> list[dict[str, Any]]:
-        """The records of all models, under their names in the collection."""
+        """The records of all models, with unique model names."""
         return [
             {**model, "name": self.name(model["name"], run_index)}
             for run_index, run in enumerate(self.runs)
@@ -65,33 +68,36 @@ class RunCollection:
 
     @property
     def baselines(self) -> frozenset[str]:
-        """The names of the baselines."""
+        """The unique names of the baselines."""
         return frozenset(record["name"] for record in self.model_records if record.get("kind") == "baseline")
 
     @property
     def headline(self) -> list[dict[str, str]]:
-        """Tasks and metrics of the headlines of all runs."""
+        """Task and metric of each headline score of the runs, without duplicates."""
         entries = [(entry["task"], entry["metric"]) for run in self.runs for entry in run.record["card"]["headline"]]
         return [{"task": task, "metric": metric} for task, metric in dict.fromkeys(entries)]
 
     @property
     def metrics(self) -> list[tuple[str, Metric]]:
-        """The headline with loaded metrics, without metrics that merkhet does not have."""
+        """Task and loaded metric of each headline score, without metrics that merkhet does not provide."""
         return [(entry["task"], get_metric(entry["metric"])) for entry in self.headline if is_metric(entry["metric"])]
 
     @property
     def card(self) -> dict[str, Any]:
-        """The suite's card, with the headline of all runs."""
+        """The suite's card from the first run, with the headline scores of all runs."""
         return {**self.runs[0].record["card"], "headline": self.headline}
 
     @property
     def memorized(self) -> bool:
-        """Whether all runs are memorizing runs."""
+        """Whether models were trained to memorize facts in all runs."""
         return all(run.record["card"].get("experiment") for run in self.runs)
 
     @cached_property
     def conditions(self) -> dict[str, Condition]:
-        """The condition of each model that was trained under one; base models of different runs count as different."""
+        """The training condition of each model that has one.
+
+        Base models of different runs count as different models.
+        """
         return {
             self.name(model["name"], run_index): Condition(f"{run_index} {model['base']}", **model["condition"])
             for run_index, run in enumerate(self.runs)
@@ -100,7 +106,10 @@ class RunCollection:
         }
 
     def pair_ids(self, question_ids: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-        """Return the ids that pair questions across runs; variants of a memorized statement share one id."""
+        """Return the ids by which questions are paired across runs.
+
+        Variants of a memorized statement have the same id; other questions keep their question ids.
+        """
         return pc.replace_substring_regex(question_ids, "~.*", "") if self.memorized else question_ids
 
     def _rename_models(self, table: pa.Table, run_index: int) -> pa.Table:
@@ -115,10 +124,10 @@ class RunCollection:
 
 
 def collect_runs(runs: Sequence[Run]) -> RunCollection:
-    """Collect runs of one suite.
+    """Combine runs of one suite into a collection.
 
     Raises:
-        InputError: The runs are of different suites, or one is named twice.
+        InputError: The runs are of different suites, or the same folder is named twice.
     """
     labels = run_labels([run.folder for run in runs])
     by_suite: dict[str, list[str]] = {}
@@ -132,7 +141,7 @@ def collect_runs(runs: Sequence[Run]) -> RunCollection:
 
 
 def run_labels(folders: Sequence[Path]) -> tuple[str, ...]:
-    """Label each run by the last part of its path, or by as many parts as make the labels unique."""
+    """Label each run with its folder name, extended by parent folders until all labels are unique."""
     paths = [folder.resolve() for folder in folders]
     repeated = next((folder for index, folder in enumerate(folders) if paths[index] in paths[:index]), None)
     if repeated is not None:
@@ -149,7 +158,7 @@ def run_labels(folders: Sequence[Path]) -> tuple[str, ...]:
 
 
 def concat_distinct(tables: Sequence[pa.Table], key: str) -> pa.Table:
-    """Concatenate tables and keep the first row of each key."""
+    """Concatenate tables, and keep the first row for each value of the column ``key``."""
     combined = pa.concat_tables(tables)
     if len(tables) == 1:
         return combined

@@ -29,11 +29,14 @@ COMPARE = "compare"
 CHOOSE = "choose"
 CHAT_PROBES = (CHOOSE, "answer", "judge")
 _SINGLE_PROBE = {"baseline": "rank", "predictions": "write"}
-"""Preferred probe of models that answer alike by every probe."""
+"""Preferred probe of model kinds that give the same answers with every probe."""
 
 
 def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
-    """Make the steps that ask every model untrained and, if the study trains, again after training on each task."""
+    """Make the steps that ask every model, and that train it on each task and ask it again if the study trains.
+
+    Only masked and causal models are trained.
+    """
     study = resolved.study
     if study.learning is not None and study.learning.learner == PRETRAIN:
         return _pretrain_and_ask(resolved)
@@ -62,7 +65,7 @@ def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
 
 
 def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
-    """Make the steps that ask every model, and masked models again after pre-training by each objective."""
+    """Make the steps that ask every model, and ask masked models again after pre-training with each objective."""
     study, learning = resolved.study, resolved.study.learning
     from merkhet.training.pretraining_settings import resolve_pretraining
     from merkhet.training.text_corpus import corpus_digest
@@ -89,7 +92,14 @@ def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
 def _pretrain_step(
     resolved: ResolvedStudy, number: int, name: str, settings: PretrainSettings, corpus: Path, content: str
 ) -> AnyStep:
-    """Make the step that continues a model's pre-training; ``content`` is the hash of the corpus."""
+    """Make the step that continues the pre-training of a model.
+
+    Args:
+        number: Index of the model in the study.
+        name: Name of the trained model in tables.
+        corpus: Path of the corpus.
+        content: Hash of the corpus.
+    """
     from merkhet.engine.training_steps import PretrainParams, PretrainRuntime, pretrain
     from merkhet.training.artifact import process_settings, result_settings
 
@@ -111,10 +121,11 @@ def _pretrain_step(
 
 
 def select_probes(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequence[ProbeChoice]:
-    """Select the probes that fit a model; all of them if none fits, so that its unusable answers give the reason.
+    """Select the probes that can ask a model.
 
-    A baseline answers alike by every probe, and predictions come from a file: one probe is enough, plus the one for
-    word senses. A model behind an endpoint is asked by ``choose`` if no probe of the study fits it.
+    If no probe can ask it, all probes are returned, and the unusable answers give the reason. A model behind an
+    endpoint is then asked with ``choose`` instead. Baselines and prediction files give the same answers with every
+    probe; they are asked with one probe, and with ``compare`` for word senses.
     """
     fitting = [choice for choice in probes if _fits(model, choice.probe)]
     if CHAT_KIND in (model.kind, model.spec.kind):
@@ -128,7 +139,7 @@ def select_probes(model: ResolvedModel, probes: Sequence[ProbeChoice]) -> Sequen
 
 
 def _fits(model: ResolvedModel, probe: str) -> bool:
-    """Whether a model can answer by a probe."""
+    """Check whether a model can be asked with a probe."""
     if probe == COMPARE:
         return model.kind in ("masked", "causal", "encoder") or hasattr(model.instance, "compare_senses")
     if CHAT_KIND in (model.kind, model.spec.kind):
@@ -157,10 +168,10 @@ def make_learn_step(
         number: Index of the model in the study.
         name: Name of the trained model in tables.
         task: Task whose training questions are used.
-        weights: File that the learner writes beside its record.
+        weights: Name of the weight file that the learner writes beside ``learned.json``.
         kinds: Kinds of templates to train on.
-        start: Records of earlier trainings to start from.
-        settings: Settings that override those of the study.
+        start: Paths of the training records (``learned.json``) to start from.
+        settings: Learner settings that override those of the study.
     """
     from merkhet.engine.training_steps import TrainParams, learn
 
@@ -181,7 +192,7 @@ def make_learn_step(
         start=tuple(start),
     )
     inputs = (TRAINING_FILE, "candidates.parquet", *start)
-    # The record comes first. The weights are an output too, so that damaged ones are trained again.
+    # The record comes first. The weights are an output too, so that a damaged weight file is trained again.
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/{weights}")
     of_kind = f" ({', '.join(kinds)})" if kinds else ""
     runtime = ModelRuntime(model.spec, public_source(model.source))
@@ -202,16 +213,18 @@ def make_ask_step(
     soft: Sequence[str] = (),
     pseudowords: PseudowordSettings | None = None,
 ) -> Step[AskParams, AskRuntime]:
-    """Make the step that asks a model by a probe.
+    """Make the step that asks a model with a probe.
 
     Args:
         number: Index of the model in the study.
-        label: Distinguishes this step from others of the same model and probe.
-        name: Name in tables, if not the model's own.
-        tasks: Tasks to ask; all if empty.
-        methods: How many of the study's methods to use, from the first; all if None.
-        learned: Record of the training that made the model.
-        soft: Records of soft prompts that the model reads.
+        label: Text that distinguishes this step from other steps of the same model and probe.
+        name: Name of the model in tables; its name in the study if None.
+        tasks: Tasks to ask; all tasks if empty.
+        kinds: Kinds of templates to ask; all kinds except soft templates if empty.
+        methods: Number of the study's methods to use, counted from the first; all methods if None.
+        learned: Path of the training record (``learned.json``) whose weights are used; None for the original weights.
+        soft: Paths of the training records of soft prompts that the model reads.
+        pseudowords: Settings for pseudowords in prompts.
     """
     model = resolved.models[number]
     stem = f"{number:02d}-{digest([model.name, choice.probe, *([label] if label else [])])[:10]}"
@@ -242,5 +255,5 @@ def make_ask_step(
 
 
 def public_source(source: str) -> str:
-    """Return the origin of a model without a local path."""
+    """Return where a model comes from; a local path is shortened to its file name."""
     return Path(source).name if path_exists(Path(source)) else source

@@ -1,4 +1,4 @@
-"""A loaded model with its probe, which asks blocks of questions in this process or on a worker."""
+"""Asking of question blocks with a loaded model and a probe, in this process or on a worker."""
 
 from __future__ import annotations
 
@@ -36,63 +36,63 @@ class AskParams:
     kind: str
     """Kind of the model."""
     fingerprint: str
-    """Hash of the model's weights before any training of this run."""
+    """Hash of the model's weights before this run trains them."""
     dtype: str
     probe: str
     identity: str
-    """Name of the probe, with the hash of its file if it is user-defined."""
+    """Name of the probe; for a user-defined probe, with the hash of its file."""
     methods: tuple[str, ...] = ()
-    """Methods of the probe; the model's usual one if empty."""
+    """Methods of the probe; the model's default method if empty."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the probe, as written in the study."""
     matching_form_only: bool = False
-    """Whether to ask only questions of the probe's form: word senses by ``compare``, all others by other probes."""
+    """Whether ``compare`` asks only word-sense questions, and other probes only the other questions."""
     tasks: tuple[str, ...] = ()
-    """Tasks to ask; all if empty."""
+    """Tasks to ask; all tasks if empty."""
     kinds: tuple[str, ...] = ()
-    """Kinds of templates to ask; all that are not soft if empty."""
+    """Kinds of templates to ask; all kinds except soft templates if empty."""
     soft: tuple[str, ...] = ()
-    """Records of soft prompts that the model reads."""
+    """Paths of the training records of soft prompts that the model reads."""
     learned: str | None = None
-    """Record of the training that made the model."""
+    """Path of the training record (``learned.json``) whose weights are used; None for the original weights."""
     pseudowords: PseudowordSettings | None = None
     shard: tuple[int, int] | None = None
-    """Number of the shard and count of shards, if the step asks only one shard."""
+    """Number of the shard and number of shards; None if the step asks all questions."""
 
 
 @dataclass(frozen=True)
 class ModelRuntime:
-    """Location of a step's model."""
+    """Specification and origin of the model of a step."""
 
     model: ModelSpec
     source: str
-    """Origin of the model without a path of this machine."""
+    """Origin of the model for the record, without a local path."""
 
 
 @dataclass(frozen=True)
 class AskRuntime(ModelRuntime):
-    """Location of a model, and the engine that asks it."""
+    """Specification and origin of a model, and the engine that asks it."""
 
     engine: AskEngine | None = None
-    """Cluster that asks; None for this process."""
+    """Cluster whose workers ask the model; None if this process asks it."""
 
 
 @dataclass(frozen=True)
 class AskJob:
-    """A model to ask, in a form that can be sent to another process."""
+    """Everything that is needed to ask a model, in a form that can be sent to another process."""
 
     params: AskParams
     model: ModelSpec
     folder: Path
     home: Path
     artifacts: tuple[str, ...] = ()
-    """Records of trainings in the run's folder that the model needs."""
+    """Paths, within the run's folder, of the training records that the model needs."""
     examples: tuple[Question, ...] = ()
-    """Questions shown as examples."""
+    """Training questions that are shown as examples in prompts."""
     learned: TrainingArtifact | None = None
 
     def probe(self) -> Probe:
-        """Return the probe with its options and examples."""
+        """Load the probe, and bind its options and examples."""
         probe: Probe = PROBES.get(self.params.probe, self.home)
         options = dict(self.params.options)
         if self.examples:
@@ -100,10 +100,10 @@ class AskJob:
         return bind_options(probe, options)
 
     def resolved(self) -> ResolvedModel:
-        """Return the model with its planned weights, or with those of its training.
+        """Resolve the model to its trained weights, or to its planned weights if it was not trained.
 
         Raises:
-            MerkhetError: The weights have changed since the run was planned or trained.
+            MerkhetError: The weights have changed since they were planned or trained.
         """
         params, learned, spec = self.params, self.learned, self.model
         if learned is None:
@@ -122,7 +122,7 @@ class AskJob:
 
 
 def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedModel:
-    """Return a model with the weights that it was planned with.
+    """Resolve a model, and check that its weights have the planned ``fingerprint``.
 
     Raises:
         MerkhetError: The weights have changed since the run was planned.
@@ -137,28 +137,31 @@ def planned_model(spec: ModelSpec, fingerprint: str, home: Path) -> ResolvedMode
 
 @dataclass
 class AskStatistics:
-    """Description of a model that was asked, with times and counts, for the record of a run."""
+    """Description of an asked model, with times and counts, for the record of a run."""
 
     description: Mapping[str, Any] = field(default_factory=dict)
-    """The model's description of itself."""
+    """Result of the model's ``describe()``."""
     loading_seconds: float = 0.0
     asking_seconds: float = 0.0
     questions: int = 0
     """Number of questions asked."""
     counters: dict[str, int] = field(default_factory=dict)
-    """The model's counters, such as the number of computed rows."""
+    """The model's counters, such as the number of computed input rows."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """Further keys of the record."""
+    """Further keys and values of the record."""
 
     def as_record(self) -> dict[str, Any]:
-        """Encode for the model's record."""
+        """Return the statistics as keys and values of the model's record."""
         rate = round(self.questions / self.asking_seconds, 2) if self.asking_seconds else 0.0
         times = {"loading_seconds": round(self.loading_seconds, 3), "seconds": round(self.asking_seconds, 3)}
         return {**self.description, **times, "questions_per_second": rate, **self.counters, **self.extra}
 
 
 def merge_statistics(parts: Sequence[AskStatistics], **extra: Any) -> AskStatistics:
-    """Merge the statistics of several processes: add up times and counts, take the rest from the first."""
+    """Merge the statistics of several processes.
+
+    Times and counts are added up; the description is that of the first process. ``extra`` adds keys to the record.
+    """
     merged = AskStatistics(extra=extra)
     for part in parts:
         merged.description = merged.description or part.description
@@ -172,7 +175,7 @@ def merge_statistics(parts: Sequence[AskStatistics], **extra: Any) -> AskStatist
 
 
 class Asker:
-    """A loaded model with a probe."""
+    """A loaded model, and the probe that asks it."""
 
     def __init__(
         self, job: AskJob, resolved: ResolvedModel, on_answer: Callable[[int], None] = lambda count: None
@@ -180,7 +183,7 @@ class Asker:
         """Load the model of a job.
 
         Args:
-            on_answer: Called with 1 for each question that is answered.
+            on_answer: Called with the argument 1 when a question is answered.
         """
         self.params = job.params
         self.probe = job.probe()
@@ -193,7 +196,10 @@ class Asker:
         )
 
     def _with_extra_words(self, model: Model, folder: Path) -> Model:
-        """Add the step's soft prompts and pseudowords to a model that has an embedding for them."""
+        """Add the embeddings of the step's soft prompts and pseudowords to a masked or causal model.
+
+        Other models, and user-defined models, are returned unchanged.
+        """
         soft, pseudo = self.params.soft, self.params.pseudowords
         self.spell_pseudowords = bool(pseudo)
         if model.kind not in ("masked", "causal") or not (soft or pseudo):
@@ -205,7 +211,7 @@ class Asker:
         from merkhet.training.soft_prompts import load_soft_prompts
 
         if not isinstance(model, MaskedModel | CausalModel):
-            return model  # A user's model, whose embedding is not known.
+            return model  # The embedding layer of a user-defined model is unknown.
         words = {}
         for file in soft:
             words.update(load_soft_prompts(model, folder / file))
@@ -218,7 +224,7 @@ class Asker:
         """Ask a block of questions.
 
         Returns:
-            The answers, in the order of the block.
+            The answers, in the order of the questions.
 
         Raises:
             MerkhetError: The probe gave no answer to a question.

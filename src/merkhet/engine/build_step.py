@@ -1,4 +1,4 @@
-"""Steps that build the questions of a run, or read them from a folder, and write the study."""
+"""Steps that build or read the questions of a run, and write its resolved study."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ from merkhet.questions.splits import check_splits
 
 @dataclass(frozen=True)
 class BuildContents:
-    """Hashes of the sources that questions are made from."""
+    """Hashes of the sources that questions are built or read from."""
 
     suite: str
-    """Name of the suite, with the hash of its file if it is user-defined."""
+    """Name of the suite; for a user-defined suite, with the hash of its file."""
     knowledge: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
-    """Hash of each file that an option names."""
+    """Hash of each file that an option of the study names, by option."""
     data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class BuildParams:
-    """Parameters of building."""
+    """Parameters of the build step."""
 
     study: Study
-    """The keys of the study that questions depend on."""
+    """The study, reduced to the keys that affect its questions."""
     contents: BuildContents
 
 
 @dataclass(frozen=True)
 class BuildRuntime:
-    """The suite that builds, and the engine it builds on."""
+    """The suite that builds the questions, and the engine that it uses."""
 
     suite: Suite
     engine: Engine
@@ -69,7 +69,7 @@ class StudyParams:
 
 
 def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
-    """Build the questions of a study and write them into the run: those to ask, and those to train on."""
+    """Write the questions of a study into the run's folder, with training questions in a separate file."""
     study, suite = context.params.study, context.runtime.suite
     question_set = make_questions(suite, study, context.home, context.runtime.engine)
     asked, training = _split_questions(suite, question_set, study)
@@ -79,7 +79,10 @@ def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
 
 
 def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
-    """Divide questions into those to ask and those of the splits train and dev, within the study's limits."""
+    """Return the questions to ask, and the questions of the splits train and dev.
+
+    Both tables are reduced to the limits of the study. Without ``options.split``, all questions are asked.
+    """
     table, options = question_set.questions, suite.options.of(study)
     empty = table.schema.empty_table()
     if not isinstance(options, SplitOptions) or options.split is None:
@@ -108,12 +111,12 @@ def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> t
 
 
 def write_study(context: StepContext[StudyParams, Nothing]) -> None:
-    """Write the resolved study."""
+    """Write the resolved study to study.yaml."""
     write_text(context.folder / "study.yaml", context.params.yaml)
 
 
 def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
-    """Read the questions of a study from its data, or build them by the suite.
+    """Read the questions of a study from its ``data``, or let the suite build them if ``data`` is None.
 
     Raises:
         InputError: There are no questions.
@@ -131,7 +134,7 @@ def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None
 
 
 def data_files(suite: Suite, path: Path) -> list[Path]:
-    """List the files that questions are read from.
+    """List the files at a path that questions are read from.
 
     Raises:
         InputError: There are no questions at the path.
@@ -151,9 +154,9 @@ def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
 
 
 def _published_files(suite: Suite, path: Path) -> list[Path]:
-    """List the suite's published files at a path; none if it holds questions in merkhet's format.
+    """List the suite's published files at a path; an empty list if the path holds questions in merkhet's format.
 
-    A single file may match a pattern (``*.tsv``); files of a folder are found by name.
+    A path to a single file may match a pattern such as ``*.tsv``. In a folder, files are found by their exact names.
     """
     if any((path / name).is_file() for name in QUESTION_FILES):
         return []
@@ -163,13 +166,12 @@ def _published_files(suite: Suite, path: Path) -> list[Path]:
 
 
 def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
-    """Keep the tasks of a study, and at most ``limit`` questions of each, sampled by id.
+    """Reduce questions to the tasks of a study, and sample at most ``study.limit`` questions per task.
 
-    If the study trains, the limit does not apply to training questions, and those of other tasks are kept, because
-    models may learn from them.
+    If the study trains, all training questions are kept, whatever their task, because models may learn from them.
 
     Raises:
-        InputError: There are no questions of a task.
+        InputError: A task of the study has no questions.
     """
     table = question_set.questions
     tasks = set(table["task"].to_pylist())

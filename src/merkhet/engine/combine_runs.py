@@ -1,4 +1,4 @@
-"""Data of one report over several runs."""
+"""Combination of several runs into the data of one report."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ EXTRINSIC = "extrinsic"
 def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportData:
     """Combine runs of one suite into the data of one report.
 
-    A model that occurs in several runs is shown once for each, with the run's name. Models are compared on the
-    questions that they share.
+    A model that occurs in several runs is listed once per run, with the run's label. Models are compared on the
+    questions that both models were asked.
 
     Args:
-        downstream: CSV file of the models' scores on other tasks to correlate with.
+        downstream: CSV file of the models' scores on other tasks, to be correlated with the scores of the runs.
     """
     collection = collect_runs(runs)
     questions, card = collection.questions, collection.card
@@ -63,7 +63,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
 def report_data(
     collection: RunCollection, findings: Mapping[str, Any], analyses: Sequence[Mapping[str, Any]] = ()
 ) -> ReportData:
-    """Make the data of a report over the runs from their findings and analyses."""
+    """Make the data of a report from the combined runs, their findings and their analyses."""
     first, questions = collection.runs[0], collection.questions
     return ReportData(
         title=first.study.title or collection.card["title"],
@@ -81,7 +81,7 @@ def report_data(
 
 
 def correlate_downstream(collection: RunCollection, downstream: Path) -> list[dict[str, Any]]:
-    """Run the analysis that correlates scores with those of a CSV file."""
+    """Correlate the models' scores in the runs with their scores on other tasks in a CSV file."""
     inputs = AnalysisInput(
         questions=(),
         questions_by_id=collection.questions.by_id(),
@@ -101,7 +101,7 @@ def _seed(runs: Sequence[Run]) -> int:
 
 
 def _collect_cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Collect the calibration cards of all runs; a probe without a recorded card gets the current one."""
+    """Collect the calibration cards of all runs; use the currently saved card if a run has none for a probe."""
     cards: list[dict[str, Any]] = []
     for run in runs:
         cards += [card for card in run.calibration if card not in cards]
@@ -117,7 +117,10 @@ def _collect_cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def _run_suite_analyses(
     collection: RunCollection, scores: Sequence[Mapping[str, Any]], answers: AnswerTable
 ) -> list[dict[str, Any]]:
-    """Run the suite's analyses over all runs, without those that read files of a study, which may have moved."""
+    """Run the suite's analyses on the combined tables of all runs.
+
+    Analyses that read files named in a study are left out, because these files may have moved.
+    """
     runs = collection.runs
     all_names = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
     names = [name for name in all_names if not reads_files(name)]

@@ -1,4 +1,4 @@
-"""Execution of plans: steps run once, resume after a kill, and are reused while nothing they depend on changes."""
+"""Execution of plans. A step resumes after a kill, and its outputs are reused until a dependency changes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ except ImportError:  # Not a Unix system: no lock protects a folder from two run
 logger = logging.getLogger("merkhet.engine")
 
 INTERNAL = ".merkhet"
-"""Folder within a run for unfinished work and records of steps; all other files are for users."""
+"""Folder within a run for unfinished work and the records of steps. All other files of a run are for users."""
 
 LEARNED = "learned.json"
-"""Record of a training; a step that writes it owns all files of that folder."""
+"""File name of a training record. The step that writes it owns all files in the same folder."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Names of the executed steps and of the reused ones."""
+    """Names of the executed steps, and names of the steps whose outputs were reused."""
 
     done: tuple[str, ...]
     reused: tuple[str, ...]
@@ -50,13 +50,14 @@ def execute(
     progress: Progress,
     supply: Callable[[AnyStep, Path], bool] = lambda step, work: False,
 ) -> Outcome:
-    """Execute the steps of a plan in a run's folder; after a kill, the same call resumes.
+    """Execute the steps of a plan in a run's folder; the same call resumes after a kill.
 
-    A new folder is removed again if no step could be finished.
+    If the folder is new and no step finishes, the folder is removed.
 
     Args:
-        supply: Called before a step runs. It may fill the work folder with unfinished work, or write all outputs
-            of the step and return True.
+        home: Folder that the study's paths are relative to.
+        supply: Function called with a step and its work folder before the step runs. It may write unfinished work
+            into the work folder; or it writes all outputs of the step and returns True, and the step is skipped.
     """
     refuse_foreign_folder(folder, INTERNAL)
     is_new = not folder.exists()
@@ -67,14 +68,14 @@ def execute(
                     return _execute(plan, folder, home, progress, supply)
             finally:
                 release_tables(folder)
-                # Only while the lock is held: otherwise another run may be using the folder.
+                # Remove the folder while the lock is held; without the lock, another run may be using it.
                 if is_new and not any((folder / INTERNAL / "steps").glob("*.json")):
                     shutil.rmtree(folder, ignore_errors=True)
     except MerkhetError:
         raise
     except Exception as error:
         if is_new:
-            with suppress(OSError):  # Only empty folders are removed.
+            with suppress(OSError):  # rmdir() removes empty folders only.
                 (folder / INTERNAL).rmdir()
                 folder.rmdir()
         raise (explain_write_error(error, folder) or error) from error
@@ -106,7 +107,7 @@ def _execute(
         shutil.rmtree(work.parent, ignore_errors=True)
         done.append(step.name)
         _print_summary(step, folder, progress)
-    # Leftovers of steps that are no longer planned, or that were killed before they cleaned up.
+    # Work folders of steps that are no longer planned, or that were killed before they cleaned up.
     shutil.rmtree(folder / INTERNAL / "work", ignore_errors=True)
     return Outcome(tuple(done), tuple(reused))
 
@@ -117,7 +118,10 @@ def _print_summary(step: AnyStep, folder: Path, progress: Progress) -> None:
 
 
 def _steps(plan: Plan | None, folder: Path) -> Iterator[AnyStep]:
-    """Yield the steps of a plan and of its following plans, which are made when their predecessors are done."""
+    """Yield the steps of a plan and of its following plans.
+
+    A following plan is made when all steps of the plan before it are done.
+    """
     while plan is not None:
         yield from plan.steps
         plan = plan.then(folder) if plan.then else None
@@ -133,7 +137,7 @@ def _key(step: AnyStep, folder: Path) -> str:
 
 
 def is_recorded(step: AnyStep, folder: Path) -> bool:
-    """Check that a folder records a step with its present inputs, and that its outputs are intact."""
+    """Check whether a folder records a step with its present inputs, and whether the step's outputs are intact."""
     try:
         record = json.loads(_record_file(step, folder).read_bytes())
         same = record["key"] == _key(step, folder)
@@ -143,7 +147,10 @@ def is_recorded(step: AnyStep, folder: Path) -> bool:
 
 
 def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
-    """Check whether a step was done with the same inputs; warn about outputs that are missing or damaged."""
+    """Check whether a step was done with the cache key ``key``, and whether its outputs are intact.
+
+    Outputs that are missing or damaged are logged as warnings.
+    """
     file = _record_file(step, folder)
     try:
         record = json.loads(file.read_bytes())
@@ -170,7 +177,7 @@ def _is_done(step: AnyStep, key: str, folder: Path) -> bool:
 
 
 def _record(step: AnyStep, key: str, folder: Path, seconds: float) -> None:
-    """Record the hashes of a step's written outputs, which reveal files that a power cut has damaged."""
+    """Write the record of a finished step, with hashes of its outputs to detect later damage."""
     missing = [name for name in step.outputs if not (folder / name).is_file()]
     if missing:
         raise MerkhetError(f"the step {step.name} ended without writing {missing[0]}")
@@ -203,7 +210,7 @@ def _file_name(name: str) -> str:
 
 
 def _prepare_work_folder(work: Path) -> None:
-    """Remove unfinished work for other inputs, and make the work folder."""
+    """Create a step's work folder, and remove unfinished work that the step did for other inputs."""
     if work.parent.is_dir():
         for folder in work.parent.iterdir():
             if folder != work:
@@ -212,7 +219,7 @@ def _prepare_work_folder(work: Path) -> None:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove half-written files of a killed process; the lock ensures that nobody is still writing them."""
+    """Remove half-written files of a killed process. The lock on the folder ensures that no process writes them."""
     for leftover in [*folder.rglob(".*.tmp"), *folder.rglob(".*.part")]:
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -222,7 +229,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder for one run at a time; the lock is released with the process, however it ends."""
+    """Lock a run's folder against other processes. The lock is released when this process ends, even if killed."""
     with _lock_file(folder) as handle:
         try:
             if fcntl is not None:
@@ -255,26 +262,26 @@ def _in_use(folder: Path, process: str) -> InputError:
 
 
 class _LogFile(logging.FileHandler):
-    """The run's log. Lines are dropped while the disk is full, which steps report themselves."""
+    """Log file of a run. It drops lines while the disk is full, because steps report a full disk themselves."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """Ignore the error; the default prints a traceback to standard error."""
+        """Ignore a write error. The default handler would print a traceback to standard error."""
 
     def close(self) -> None:
-        """Close the file, whether or not its last line can be written."""
+        """Close the file, and ignore an error while its last line is written."""
         with suppress(OSError):
             super().close()
 
 
 class _WarningPrinter(logging.Handler):
-    """Prints warnings as progress messages."""
+    """Log handler that prints warnings as progress messages."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__(logging.WARNING)
         self.progress = progress
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a warning."""
+        """Print the message of a log record."""
         self.progress.say(f"  {record.getMessage()}")
 
 

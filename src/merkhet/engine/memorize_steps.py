@@ -1,4 +1,4 @@
-"""Steps of a memorizing run: store statements, make questions of them, and recall."""
+"""Steps that train models to memorize statements, make questions of the statements, and ask the models."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ logger = logging.getLogger("merkhet.engine")
 
 @dataclass(frozen=True)
 class StatementQuestionParams:
-    """Parameters of the questions of a memorizing run."""
+    """Parameters of the step that makes questions of statements."""
 
     suite: str
 
 
 @dataclass(frozen=True)
 class RecallParams:
-    """The model whose recalls are written."""
+    """Parameters of the step that asks a trained model, or the baseline, to recall statements."""
 
     name: str
-    """Name in tables."""
+    """Name of the model in tables."""
     base: str
-    """The model before memorizing."""
+    """Name of the model before training."""
     condition: Mapping[str, Any]
-    """Label and settings of the condition."""
+    """Label and settings of the training condition."""
     asked: tuple[str, ...]
-    """Files of the statements that are asked."""
+    """Files of the statement sets that the model is asked to recall."""
     stored: str
-    """File of the statements that were stored."""
+    """File of the statement set that the model was trained on."""
     fingerprint: str = ""
     kind: str = "masked"
     probe: str = PROBE
 
 
 def memorize_statements(context: StepContext[WeightParams, WeightRuntime]) -> None:
-    """Train a model to store the statements of a set; resume from the last checkpoint.
+    """Train a model to memorize the statements of a set, from the last checkpoint if there is one.
 
-    The first output is the record, learned.json; the model lies beside it.
+    The step's first output is the training record, learned.json; the model is written to the same folder.
     """
     params = context.params
     symbols, statements = (
@@ -94,7 +94,7 @@ def _training_summary(record: Mapping[str, Any]) -> str:
 
 
 def write_statement_questions(context: StepContext[StatementQuestionParams, Nothing]) -> None:
-    """Write the questions of all sets that are asked, and the facts that they come from."""
+    """Write the questions of all statement sets, and the facts that the statements come from."""
     folder, suite = context.folder, context.params.suite
     symbols = label_symbols(read_table(SYMBOLS, folder / SYMBOLS_FILE))
     labels = sorted(symbols["label"].to_pylist())
@@ -115,7 +115,7 @@ def write_statement_questions(context: StepContext[StatementQuestionParams, Noth
 
 
 def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
-    """Ask a trained model about the statements of each set; write its answers and its record."""
+    """Ask a trained model to recall the statements of each set, and write its answers and its record."""
     from merkhet.training.memorizing.recall import load_memorized
 
     params, folder = context.params, context.folder
@@ -146,7 +146,10 @@ def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
 
 
 def recall_by_frequency(context: StepContext[RecallParams, Nothing]) -> None:
-    """Write the answers and the record of the baseline, which knows how often each stored symbol was masked."""
+    """Write the answers and the record of the frequency baseline.
+
+    The baseline knows only how often each symbol is masked in the stored statements.
+    """
     stored = read_table(STATEMENTS, context.folder / context.params.stored)
     symbols = read_table(SYMBOLS, context.folder / SYMBOLS_FILE)
     _write_answers(context, lambda statements: frequency_recalls(stored, statements, symbols))
@@ -154,7 +157,7 @@ def recall_by_frequency(context: StepContext[RecallParams, Nothing]) -> None:
 
 
 def _write_answers(context: StepContext[RecallParams, Any], ask: Callable[[pa.Table], pa.Table]) -> int:
-    """Ask all sets, and write the answers to the step's first output; return their number."""
+    """Call ``ask`` for each statement set, write all answers to the step's first output, and return their number."""
     params, folder = context.params, context.folder
     symbols = label_symbols(read_table(SYMBOLS, folder / SYMBOLS_FILE))
     parts = [ANSWERS.schema.empty_table()]

@@ -1,4 +1,4 @@
-"""Plans: the steps of a study with declared inputs and outputs."""
+"""Plans of steps with declared inputs and outputs, and the JSON encoding of steps."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Runtime = TypeVar("Runtime")
 StepKind: TypeAlias = Literal["build", "learn", "ask", "score", "analyse", "report"]
 
 PACKAGE = "merkhet."
-"""Package of all step functions; a file that names any other function is refused."""
+"""Package of all step functions. Steps that are read from a file may not call functions of other packages."""
 
 
 @dataclass(frozen=True)
 class Nothing:
-    """Parameters or runtime settings of a step that has none."""
+    """Empty parameters or runtime settings of a step."""
 
 
 NOTHING = Nothing()
@@ -32,29 +32,29 @@ NOTHING = Nothing()
 
 @dataclass(frozen=True)
 class Step(Generic[Params, Runtime]):
-    """One step of a plan: a function with its parameters, the files it reads and the files it writes.
+    """One step of a plan: a function, its parameters, the files that it reads and the files that it writes.
 
-    A step runs again when its function, its parameters, the content of its inputs or the version change. Files are
-    named relative to the run's folder. What is not in a file but affects the result (a model's weights, a knowledge
-    file elsewhere) is in ``params`` as a hash.
+    A step runs again when its function, its parameters, the content of its inputs or the version of merkhet changes.
+    Paths are relative to the run's folder. Anything outside this folder that affects the result, such as the weights
+    of a model or a knowledge file, is represented in ``params`` by its hash.
     """
 
     name: str
-    """Unique name within the plan, as logs and records show it."""
+    """Name in logs and records, unique within the plan."""
     kind: StepKind
     """Stage of the run that the step belongs to."""
     function: Callable[[StepContext[Params, Runtime]], None]
-    """Function that does the work."""
+    """Function that executes the step."""
     params: Params
-    """Frozen dataclass of everything that affects the result."""
+    """Frozen dataclass of all settings that affect the result."""
     runtime: Runtime
-    """Frozen dataclass of settings that do not affect the result: devices, engines, paths."""
+    """Frozen dataclass of settings that do not affect the result, such as devices, engines and paths."""
     inputs: tuple[str, ...] = ()
-    """Files that the function reads."""
+    """Paths of the files that the function reads."""
     outputs: tuple[str, ...] = ()
-    """Files that the function writes."""
+    """Paths of the files that the function writes."""
     summarize: Callable[[Path], Sequence[str]] | None = None
-    """Lines to print when the step is done, made from the run's folder."""
+    """Function that returns lines to print when the step is done, given the run's folder."""
 
 
 AnyStep: TypeAlias = Step[Any, Any]
@@ -66,7 +66,10 @@ class Plan:
 
     steps: tuple[AnyStep, ...]
     then: Callable[[Path], Plan] | None = None
-    """Makes the following plan from the run's folder, if it depends on what these steps write."""
+    """Function that makes the following plan, given the run's folder.
+
+    It is called when all steps of this plan are done, and may read their outputs.
+    """
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class StepContext(Generic[Params, Runtime]):
     folder: Path
     """The run's folder."""
     work: Path
-    """Folder for unfinished work of this step with these inputs; survives a kill."""
+    """Folder for unfinished work, which a later process resumes. Each cache key of the step has a separate folder."""
     home: Path
     """Folder that the study's paths are relative to."""
     progress: Progress
@@ -99,10 +102,10 @@ def function_name(function: Callable[..., Any]) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """Encode parameters as JSON: dataclasses and models by field, functions by name.
+    """Encode parameters as JSON: dataclasses and pydantic models field by field, functions by name.
 
     Raises:
-        TypeError: The value holds something without a stable encoding, such as an object or a path.
+        TypeError: The value contains an object that has no stable encoding, such as a path.
     """
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
@@ -122,12 +125,12 @@ def as_json(value: Any) -> Any:
 
 
 def step_identity(step: AnyStep) -> str:
-    """Hash what a step does, without the content of its inputs."""
+    """Hash the function, parameters and output names of a step, without the content of its inputs."""
     return digest([function_name(step.function), as_json(step.params), list(step.outputs)])
 
 
 def write_step(step: AnyStep) -> dict[str, Any]:
-    """Encode a step as JSON that :func:`read_step` reads; runtime settings of build steps are left out."""
+    """Encode a step as JSON for :func:`read_step`. The runtime settings of build steps are left out."""
     return {
         "name": step.name,
         "kind": step.kind,
@@ -140,7 +143,7 @@ def write_step(step: AnyStep) -> dict[str, Any]:
 
 
 def read_step(content: Mapping[str, Any]) -> AnyStep:
-    """Decode a step that :func:`write_step` wrote.
+    """Decode a step that :func:`write_step` encoded.
 
     Raises:
         InputError: The content names a function outside merkhet.

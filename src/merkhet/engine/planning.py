@@ -1,4 +1,4 @@
-"""The standard plan of a suite: build, ask every model, score, analyze, report."""
+"""The standard plan of a study: build questions, ask every model, score, analyze, report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NO_REPLY_METRICS = ("no-answer", "refused")
 
 
 def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
-    """Make the plan of a study: build, ask, collect, score, analyse, record and report."""
+    """Make the plan of a study that asks models; ``command`` is the command line to record."""
     from merkhet.metrics.metrics import get_metric
 
     study, suite = resolved.study, resolved.suite
@@ -131,11 +131,11 @@ def make_study_step(resolved: ResolvedStudy) -> Step[StudyParams, Nothing]:
 
 
 def make_report_steps(resolved: ResolvedStudy, card: SuiteCard, analyses: Sequence[str]) -> tuple[AnyStep, ...]:
-    """Make the step that writes report.html; none if the study has no report.
+    """Make the step that writes report.html; return an empty tuple if the study has no report.
 
     Args:
         card: The suite's card, as the run records it.
-        analyses: Files of analyses that the report shows.
+        analyses: Paths of the analysis results that the report shows.
     """
     study = resolved.study
     if study.report == "none":
@@ -147,7 +147,7 @@ def make_report_steps(resolved: ResolvedStudy, card: SuiteCard, analyses: Sequen
 
 
 def make_calibration_step(probes: Sequence[str], home: Path) -> Step[CalibrationParams, Nothing]:
-    """Make the step that puts the calibration cards of the probes into the run."""
+    """Make the step that writes the calibration cards of ``probes`` into the run's folder."""
     from merkhet.calibration.calibration_cards import find_cards
 
     params = CalibrationParams(tuple(find_cards(probes, home)))
@@ -155,14 +155,17 @@ def make_calibration_step(probes: Sequence[str], home: Path) -> Step[Calibration
 
 
 def _probes(resolved: ResolvedStudy, asking: AskingSteps) -> list[str]:
-    """Return the probes of a study; if it trains models under several conditions, those of its asking steps."""
+    """Return the probes of a study.
+
+    If models are trained under several conditions, the asking steps name the probes.
+    """
     if asking.conditions:
         return list(dict.fromkeys(step.params.probe for step in asking.asks))
     return [choice.probe for choice in resolved.study.probes]
 
 
 def _add_chat_metrics(metrics: Sequence[str], asking: AskingSteps) -> list[str]:
-    """Add to the study's metrics those that replies of chat models need."""
+    """Add the metrics that replies of chat models need to the study's metrics."""
     answered = any(step.params.probe == "answer" for step in asking.asks)
     more = [*(("exact", "f1") if answered else ()), *(NO_REPLY_METRICS if _asks_chat(asking) else ())]
     return [*metrics, *(name for name in more if name not in metrics)]
@@ -173,10 +176,11 @@ def _asks_chat(asking: AskingSteps) -> bool:
 
 
 def _choose_headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSteps) -> tuple[HeadlineScore, ...]:
-    """Choose the headline scores of the study's tasks; replace metrics that the study does not compute.
+    """Choose the headline scores of a run from the suite's headline and the study's tasks and metrics.
 
-    If the study names none of the headline's tasks, all of them are shown. Answers in free text have no ranks, so
-    exact match is added, or replaces the usual metric if every probe asks for free text.
+    All headline tasks are shown if the study names none of them. A metric that the study does not compute is replaced
+    by one that it computes. Free-text answers have no ranks: exact match is added for them, and is the only headline
+    metric if every model is asked for free text.
     """
     entries = (*resolved.suite.headline, *resolved.suite.named_headline)
     chosen = [entry for entry in entries if entry[0] in resolved.study.tasks]
@@ -192,7 +196,7 @@ def _choose_headline(resolved: ResolvedStudy, metrics: list[str], asking: Asking
 
 
 def _relation_names(resolved: ResolvedStudy) -> dict[str, str]:
-    """Collect plain names of relations from the suite and from the card beside the questions."""
+    """Collect readable names of relations from the suite and from the card in the folder of the questions."""
     names = dict(resolved.suite.relation_names(resolved.study, resolved.home))
     if resolved.study.data is not None:
         path = resolved.home / resolved.study.data
@@ -204,7 +208,7 @@ def hash_build_inputs(resolved: ResolvedStudy, files: Mapping[str, str]) -> Buil
     """Hash the sources of a study's questions.
 
     Args:
-        files: Hash of each file that an option names.
+        files: Hash of each file that an option of the study names, by option.
     """
     study, home = resolved.study, resolved.home
     return BuildContents(
@@ -241,7 +245,7 @@ def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
 
 
 def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
-    """Summarize the questions of a run: counts, empty domains, and remarks on external data."""
+    """Describe the questions of a run in lines: counts, domains without questions, and remarks on external data."""
     questions = run_tables(folder).question_set
     count, facts = questions.questions.num_rows, questions.facts.num_rows
     baselines = sum(model.kind == "baseline" for model in resolved.models)
@@ -258,7 +262,7 @@ def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
 
 
 def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: AskingSteps) -> tuple[AnyStep, ...]:
-    """Make the step that runs the suite's analyses, if it has any."""
+    """Make the step that runs the analyses; return an empty tuple if there are none."""
     study = resolved.study
     names = (*resolved.suite.analysis_names(), *(("forms",) if _asks_chat(asking) else ()))
     if not names:

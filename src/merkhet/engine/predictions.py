@@ -1,4 +1,4 @@
-"""Export of answers as a CSV file of ``id,ret``, the format of KMIR's evaluator."""
+"""Export of answers as CSV files with the columns ``id,ret``, the format of KMIR's evaluator."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from merkhet.engine.run_folder import Run
 from merkhet.models.prediction_file import HEADER, official_id
 
 WRITTEN = ("write", "answer")
-"""Probes by which models answer in free text."""
+"""Probes with which models answer in free text."""
 
 
 def write_predictions(run: Run, model: str, path: Path) -> int:
-    """Write the answers of a model to a CSV file.
+    """Write the answers of a model to a CSV file, and return the number of answers.
 
-    An answer is the text that the model wrote, or else the candidate that it ranked first, by the first method. An
-    unusable question has an empty list. The id is the official one if the questions were published with one and it is
-    unique. :class:`merkhet.models.prediction_file.PredictionFile` reads the file back.
+    Answers come from a free-text probe if the model has one, otherwise they are the candidates ranked first by its
+    first probe and method. An unusable question has an empty list. The id of a question is its published id if that id
+    is unique, otherwise its id in merkhet. :class:`merkhet.models.prediction_file.PredictionFile` reads the file.
     """
     models = dict.fromkeys(run.answers["model"].to_pylist())
     if model not in models:
@@ -48,7 +48,7 @@ def write_predictions(run: Run, model: str, path: Path) -> int:
 
 
 def write_all_predictions(run: Run) -> list[Path]:
-    """Write ``predictions-MODEL.csv`` of every model into the run's folder."""
+    """Write the file ``predictions-MODEL.csv`` for every model into the run's folder, and return the paths."""
     paths: dict[Path, str] = {}
     for model in dict.fromkeys(run.answers["model"].to_pylist()):
         stem = "predictions-" + re.sub(r"[^\w.-]+", "-", model)

@@ -1,4 +1,4 @@
-"""Steps that end a run: record, calibration cards and report."""
+"""Steps that write the record, the calibration cards and the report of a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "duckdb"
 
 @dataclass(frozen=True)
 class RecordParams:
-    """Parameters of the record."""
+    """Parameters of the step that writes run.json."""
 
     suite: str
     card: SuiteCard
@@ -36,11 +36,11 @@ class RecordParams:
 
 @dataclass(frozen=True)
 class RecordRuntime:
-    """How the run was started."""
+    """Command line of a run, and the shards that it was merged from."""
 
     command: str
     shards: tuple[Mapping[str, Any], ...] = ()
-    """Shards that the run was merged from: number, command, versions and machine of each."""
+    """Number, command, package versions and machine of each merged shard; empty for a run without shards."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class CalibrationParams:
 
 @dataclass(frozen=True)
 class ReportParams:
-    """Parameters of the report."""
+    """Parameters of the step that writes report.html."""
 
     title: str
     study: Study
@@ -60,7 +60,7 @@ class ReportParams:
 
 
 def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
-    """Write run.json: versions, machine, seeds, and hashes of the questions and of every model's weights."""
+    """Write run.json: versions, machine, seed, and hashes of the questions and of every model's weights."""
     questions = run_tables(context.folder).question_set
     ids = questions.questions["question_id"].to_pylist()
     if context.params.card.scoring.statements:  # Variants of a statement are counted once.
@@ -86,7 +86,8 @@ def make_record(
     """Make the content of run.json.
 
     Args:
-        questions: Counts and digest of the questions.
+        questions: Counts and hash of the questions.
+        models: Record of each model.
     """
     return {
         "merkhet": __version__,
@@ -134,7 +135,7 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the versions of the installed packages that can affect numbers."""
+    """Return the versions of the installed packages that can affect scores."""
     versions = {}
     for package in _PACKAGES:
         try:
@@ -145,6 +146,6 @@ def installed_versions() -> dict[str, str]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Describe this machine without naming it."""
+    """Describe the system, architecture and cores of this machine, without its host name."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"system": platform.system(), "architecture": platform.machine(), "cores": cores, "platform": sys.platform}

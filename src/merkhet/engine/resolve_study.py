@@ -1,4 +1,4 @@
-"""Resolution of a request into a complete study: defaults filled in, names checked, models found."""
+"""Resolution of a user's request into a complete study with defaults, checked names and located models."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from merkhet.probes import PROBES
 from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
 
 DEFAULT_MEMORIZER = "random:2x128"
-"""Model of memorizing studies that name none."""
+"""Default model of studies in which models memorize facts."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """A user's request: a suite or a study file, and changes to it."""
+    """A user's request: a suite or a study file, with values that override its keys."""
 
     suite_or_study: str
     """Name of a suite, or path of a study file."""
@@ -44,24 +44,24 @@ class Request:
 
 @dataclass(frozen=True)
 class ResolvedStudy:
-    """A complete study with its suite and its models."""
+    """A complete study with its suite, models and engines."""
 
     suite: Suite
     study: Study
     home: Path
     """Folder that the study's paths are relative to."""
     models: tuple[ResolvedModel, ...]
-    """Models, found and hashed."""
+    """Models of the study, located and with hashed weights."""
     engines: Engines = field(default_factory=Engines)
-    """Where questions are built and asked."""
+    """Engines that build and ask the questions."""
     workers: int | None = None
-    """Number of workers on Ray; as many as fit if None."""
+    """Number of workers on Ray; as many as the cluster has resources for if None."""
     cores: int | None = None
-    """Cores of each worker; chosen by the engine if None."""
+    """CPU cores of each worker; chosen by the engine if None."""
 
     @property
     def ask_engine(self) -> AskEngine | None:
-        """The cluster that asks; None if this process asks."""
+        """The cluster whose workers ask the models; None if this process asks them."""
         engine = self.engines.ask
         if engine.name == ASK_ENGINES[0]:
             return None
@@ -69,10 +69,13 @@ class ResolvedStudy:
 
 
 def resolve_study(request: Request, suites: Registry, *, with_models: bool = True) -> ResolvedStudy:
-    """Resolve a request: fill defaults, find the suite and the models, check every name.
+    """Resolve a request: load the suite, fill in defaults, check every name, and locate the models.
+
+    Args:
+        with_models: Whether to locate the models; False if questions are only built.
 
     Raises:
-        InputError: A name, value or path is invalid; nothing has been executed.
+        InputError: A name, value or path is invalid. No step has been executed.
     """
     content: dict[str, Any] = {"suite": request.suite_or_study}
     home, where = Path(), f"suite {request.suite_or_study}"
@@ -100,10 +103,11 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
 
 
 def _choose_engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:
-    """Choose the requested engines.
+    """Choose the engines that a request names.
 
     Raises:
-        InputError: The engine cannot build the questions, or options for workers do not apply.
+        InputError: The suite cannot build on the engine, the study cannot be asked on it, or an option for workers is
+            invalid or given without Ray.
     """
     engines = choose_engines(request.engines, request.memory)
     if engines.build.name != BUILD_ENGINES[0] and study.data is None and not suite.builds_on_engines:
@@ -136,7 +140,10 @@ def _override(content: dict[str, Any], request: Request) -> None:
 
 
 def _resolve_path(path: str) -> str:
-    """Make a path absolute: on the command line it is relative to the working folder, not to the study."""
+    """Make an existing path absolute, relative to the working folder; return any other text unchanged.
+
+    Paths in a study file, in contrast, are relative to that file.
+    """
     return str(Path(path).resolve()) if path_exists(Path(path)) else path
 
 
@@ -149,7 +156,7 @@ def _model_content(model: Any) -> Any:
 
 
 def _register_model(model: Any) -> str:
-    """Register a model object under its name for the rest of this process."""
+    """Register a model object under its name for the rest of this process, and return the name."""
     from merkhet.models import MODELS
     from merkhet.models.protocol import Model
 
@@ -201,7 +208,7 @@ def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> No
 
 
 def memorizes(study: Study) -> bool:
-    """Whether the models of a study memorize facts before they are asked."""
+    """Check whether a study trains its models to memorize facts before they are asked."""
     return study.learning is not None and study.learning.learner == MEMORIZE
 
 

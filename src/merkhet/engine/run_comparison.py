@@ -29,18 +29,18 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class ComparisonChoice:
-    """What to compare."""
+    """Models, tasks, metrics and groups to compare."""
 
     against: str | None = None
-    """Model that all others are compared with; every pair of models if None."""
+    """Model that all others are compared with; if None, every pair of models is compared."""
     tasks: Sequence[str] = ()
-    """Tasks; those of the headline if empty."""
+    """Tasks to compare on; the headline tasks if empty."""
     metrics: Sequence[str] = ()
-    """Metrics; those of the headline if empty."""
+    """Metrics to compare by; the headline metrics of each task if empty."""
     by: str | None = None
-    """Column of groups to compare within as well."""
+    """Column that divides questions into groups, such as domain; models are also compared within each group."""
     baselines: bool = False
-    """Whether to compare baselines too; a single model is always compared with them."""
+    """Whether to compare baselines too. If the runs have only one model, it is always compared with the baselines."""
 
 
 EVERY_PAIR = ComparisonChoice()
@@ -49,16 +49,16 @@ EVERY_PAIR = ComparisonChoice()
 def compare_runs(
     runs: Sequence[Run], choice: ComparisonChoice = EVERY_PAIR, downstream: Path | None = None
 ) -> ComparisonData:
-    """Compare the models of runs of one suite on the questions that they share.
+    """Compare models in one or several runs of a suite, each pair on the questions that both models were asked.
 
     Args:
-        downstream: CSV file of the models' scores on other tasks to correlate with.
+        downstream: CSV file of the models' scores on other tasks, to be correlated with the scores of the runs.
 
     Returns:
-        The comparisons with their verdict; if nothing can be compared, no comparisons and the reason.
+        The comparisons with a verdict. If nothing can be compared, the verdict gives the reason.
 
     Raises:
-        InputError: The runs are of different suites, or none has the model, task, metric or column.
+        InputError: The runs are of different suites, or no run has the chosen model, task, metric or column.
     """
     collection = collect_runs(runs)
     all_models = pc.unique(collection.scores["model"]).to_pylist()
@@ -126,7 +126,7 @@ def compare_runs(
 
 
 def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tuple[list[tuple[str, str]], list[str]]:
-    """Select tasks with their metrics to compare, and make a remark on each metric that cannot be used."""
+    """Select the (task, metric) pairs to compare by, and describe in a remark each metric that cannot be used."""
     scored: dict[str, list[str]] = {}
     for row in (
         collection.scores.select(["task", "metric"])
@@ -180,12 +180,16 @@ def _check_column(column: str, collection: RunCollection) -> str:
 
 
 def _against_reference(comparison: Mapping[str, Any], reference: str) -> dict[str, Any]:
-    """Orient a comparison so that the reference comes second."""
+    """Swap the models of a comparison if needed, so that ``reference`` is the second model."""
     return orient_to(comparison, comparison["other"] if comparison["model"] == reference else comparison["model"])
 
 
 def _orient(comparisons: Sequence[Mapping[str, Any]], side: Mapping[frozenset[str], str]) -> list[dict[str, Any]]:
-    """Orient all comparisons of a pair so that the same model comes first."""
+    """Swap models where needed, so that the same model of each pair is always first.
+
+    Args:
+        side: Model that comes first, by pair of models.
+    """
     pairs = (frozenset((comparison["model"], comparison["other"])) for comparison in comparisons)
     return [
         orient_to(comparison, side.get(pair, comparison["model"]))
@@ -200,7 +204,7 @@ def _explain_nothing_compared(
     shared: Sequence[Mapping[str, Any]],
     question_ids: Sequence[pa.Array],
 ) -> str:
-    """Explain why nothing was compared, and what to do."""
+    """Explain why no models could be compared, and what the user can do."""
     if not sum(map(len, question_ids)) or not all_models:
         return (
             "There is nothing to compare: no question of these tasks was answered in "

@@ -1,4 +1,4 @@
-"""Names and readers of the files in a run's folder that several steps share."""
+"""Names of the files in a run's folder that several steps use, and functions that read them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ QUESTION_TABLES = (
     *("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "entities.parquet"),
     *("premises.parquet", "about.json"),
 )
-"""Files that hold the questions of a run."""
+"""Files of the questions of a run, with their candidates, facts and other tables."""
 CALIBRATION = "calibration.json"
 SYMBOLS_FILE = "symbols.parquet"
 FACTS_FILE = ".merkhet/facts.parquet"
@@ -28,7 +28,7 @@ def read_json(file: Path) -> Any:
     """Read a JSON file of a run.
 
     Raises:
-        InputError: The file is missing or broken.
+        InputError: The file is missing or is not valid JSON.
     """
     try:
         return json.loads(file.read_text(encoding="utf-8"))
@@ -39,7 +39,10 @@ def read_json(file: Path) -> Any:
 
 
 def read_premise_labels(context: StepContext[Any, Any]) -> dict[tuple[str, str], str]:
-    """Read how premises were given, by model and question; empty if no question has premises."""
+    """Read how the premises of each question were given, by model and question id.
+
+    The result is empty if the step has no file of premise labels.
+    """
     if PREMISE_LABELS not in context.step.inputs:
         return {}
     table = read_table(SETTINGS, context.folder / PREMISE_LABELS)

@@ -1,4 +1,4 @@
-"""A finished run, whose tables are read on access."""
+"""Access to the tables and records of a finished run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from merkhet.questions.question_files import QuestionSet, read_questions
 
 
 class Run:
-    """A run's folder. ``run.scores.to_pandas()`` is the table of scores."""
+    """A finished run. Its files are read on first access; ``run.scores.to_pandas()`` returns the scores."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -33,7 +33,7 @@ class Run:
         return f"Run({str(self.folder)!r})"
 
     def verified_file(self, name: str) -> Path:
-        """Return the path of a file of the run after checking its hash.
+        """Return the path of the file ``name`` in the run's folder after checking its hash.
 
         Raises:
             InputError: The file was changed or damaged after the run wrote it.
@@ -48,7 +48,7 @@ class Run:
 
     @cached_property
     def _output_hashes(self) -> dict[str, set[str]]:
-        """Hashes of each file that the run's steps have written; empty without their records."""
+        """Recorded hashes of each output file of the run's steps; empty if the folder has no records of steps."""
         hashes: dict[str, set[str]] = {}
         for file in sorted((self.folder / INTERNAL / "steps").glob("*.json")):
             for name, content in read_json(file).get("outputs", {}).items():
@@ -67,24 +67,24 @@ class Run:
 
     @cached_property
     def questions(self) -> QuestionSet:
-        """The questions with their candidates and facts."""
+        """The questions of the run, with their candidates and facts."""
         for name in QUESTION_TABLES:
             self.verified_file(name)
         return read_questions(self.folder)
 
     @cached_property
     def study(self) -> Study:
-        """The resolved study."""
+        """The resolved study of the run."""
         return make_study(read_study(self.verified_file("study.yaml")), str(self.folder / "study.yaml"))
 
     @cached_property
     def record(self) -> dict[str, Any]:
-        """How the run was made: versions, seeds, hashes, machine."""
+        """The content of run.json: versions, seed, hashes and machine."""
         return dict(read_json(self.verified_file("run.json")))
 
     @cached_property
     def findings(self) -> dict[str, Any]:
-        """Sentences on the scores, and the comparisons."""
+        """Sentences about the scores, and comparisons of the models."""
         return dict(read_json(self.verified_file("findings.json")))
 
     @cached_property
@@ -111,6 +111,6 @@ def open_run(folder: str | Path) -> Run:
     """Open a finished run.
 
     Raises:
-        InputError: The folder holds no finished run.
+        InputError: The folder does not contain a finished run.
     """
     return Run(Path(folder))

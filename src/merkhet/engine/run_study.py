@@ -1,4 +1,4 @@
-"""Execution of a request: resolve the study, plan it, and run it in a folder."""
+"""Execution of a user's request: resolution, planning and execution of a study in a folder."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def run_study(
     """Resolve a request, and run the study in a folder.
 
     Args:
-        out: The run's folder, ``runs/<suite>`` by default.
+        out: Folder of the run, ``runs/<suite>`` by default.
+        command: Command line to record in run.json.
 
     Raises:
-        InputError: A name, value or path is invalid; nothing has been executed.
+        InputError: A name, value or path is invalid.
     """
     resolved = resolve_study(request, suites)
     folder = Path(out) if out is not None else Path("runs") / resolved.suite.name
@@ -46,9 +47,12 @@ def run_study_shard(
     progress: Progress | None,
     command: str,
 ) -> ShardRun:
-    """Build all questions of a study and ask one shard of them (``3/8``).
+    """Build all questions of a study, and ask those of one shard.
 
-    ``out`` is ``runs/<suite>-shard-3-of-8`` by default.
+    Args:
+        shard: Number of the shard and number of shards, such as ``3/8``.
+        out: Folder of the shard; by default ``runs/<suite>-shard-3-of-8`` for the shard ``3/8``.
+        command: Command line to record in shard.json.
     """
     from merkhet.engine.distribute.shards import ShardRun, check_shard_folder, parse_shard, shard_plan
 
@@ -81,5 +85,5 @@ def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progre
 
         with ray_session(resolved.ask_engine, plan, resolved.home, reporter):
             execute(plan, folder, resolved.home, reporter)
-    if resolved.study.report == "none":  # An earlier report may show other scores.
+    if resolved.study.report == "none":  # A report from an earlier run in this folder may show old scores.
         (folder / "report.html").unlink(missing_ok=True)

@@ -30,49 +30,49 @@ _FIXED_KEYS = (
 
 @dataclass(frozen=True)
 class ScoreParams:
-    """Parameters of scoring."""
+    """Parameters of the step that scores answers."""
 
     suite: str
     metrics: tuple[str, ...]
     identities: tuple[str, ...]
-    """Names of the metrics; a user-defined one has the hash of its file as well."""
+    """Names of the metrics. The name of a user-defined metric includes the hash of its file."""
     groups: tuple[tuple[str, ...], ...]
-    """Columns that scores are grouped by; the columns of one entry are combined."""
+    """Columns that scores are grouped by. An entry of several columns groups by their combination."""
     seed: int
     scoring: ScoringRule
 
 
 @dataclass(frozen=True)
 class FindingsParams:
-    """Parameters of the findings."""
+    """Parameters of the step that writes the findings."""
 
     headline: tuple[HeadlineScore, ...]
     metrics: Mapping[str, str]
-    """Each metric's name in the study, by its name in the scores."""
+    """Name of each metric in the study, by its name in the table of scores."""
     identities: tuple[str, ...]
     baselines: tuple[str, ...]
     seed: int
     scoring: ScoringRule
     names: Mapping[str, str]
-    """Plain names of relations."""
+    """Readable names of relations, by relation."""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    """Conditions that models are trained under."""
+    """Training condition of each model; empty if models are not trained under conditions."""
     remarks: tuple[str, ...] = ()
-    """Sentences that end the findings."""
+    """Sentences that are appended to the findings."""
 
     def headline_metrics(self, home: Path) -> list[tuple[str, Metric]]:
-        """Load the headline's metrics."""
+        """Return the task and the loaded metric of each headline score."""
         return [(entry.task, get_metric(self.metrics[entry.metric], home)) for entry in self.headline]
 
 
 def collect_answers(context: StepContext[Nothing, Nothing]) -> None:
-    """Put the answers of all models into answers.parquet, in the order of the study."""
+    """Concatenate the answers of all models into answers.parquet, in the order of the asking steps."""
     parts = [read_table(ANSWERS, context.folder / name) for name in context.step.inputs]
     write_table(ANSWERS, pa.concat_tables(parts), context.folder / context.step.outputs[0])
 
 
 def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
-    """Score the answers; write scores.parquet and scores.json, which depend on the answers only."""
+    """Score the answers, and write the scores to scores.parquet and scores.json."""
     params = context.params
     tables = run_tables(context.folder)
     scoring = params.scoring
@@ -98,7 +98,7 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
 
 
 def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
-    """Write findings.json: comparisons of the models, and sentences on the scores."""
+    """Write findings.json: comparisons of the models, and sentences about the scores."""
     params = context.params
     tables = run_tables(context.folder)
     findings = summarize_findings(
@@ -115,7 +115,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         statements=params.scoring.statements,
         conditions=params.conditions,
     )
-    if params.conditions:  # The analyses describe the effects of conditions.
+    if params.conditions:  # Sentences about the effects of conditions come from the analyses.
         analyses = read_json(context.folder / "analyses.json")
         findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
     findings["sentences"] += params.remarks
@@ -123,7 +123,10 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
 
 
 def question_classes(question_set: QuestionSet, column: str | None) -> dict[str, str]:
-    """Return the class of each question, for scores that are means over classes; empty if ``column`` is None."""
+    """Return the class of each question, which is its value in ``column``; empty if ``column`` is None.
+
+    Classes are needed for scores that are means over classes.
+    """
     if column is None:
         return {}
     rows = question_set.questions.select(["question_id", column]).to_pylist()
@@ -131,7 +134,7 @@ def question_classes(question_set: QuestionSet, column: str | None) -> dict[str,
 
 
 def score_objects(table: pa.Table) -> list[dict[str, Any]]:
-    """Encode scores as JSON objects, with group columns only where they have a value."""
+    """Encode each row of the table of scores as a JSON object; group columns without a value are left out."""
     return [
         {key: row.get(key) for key in _FIXED_KEYS if key in row}
         | {key: value for key, value in row.items() if key not in _FIXED_KEYS and value is not None}
@@ -142,10 +145,15 @@ def score_objects(table: pa.Table) -> list[dict[str, Any]]:
 def question_groups(
     question_set: QuestionSet, columns: Sequence[str], statements: bool = False
 ) -> dict[str, Mapping[str, str | None]]:
-    """Return the groups of each question: columns of its row, and columns derived from it.
+    """Return the value of each group column for each question, by question id.
 
-    The template of a statement is named ``relation/template/mask/cardinality``; scores show the parts. Questions with
-    the same groups share one object.
+    Some columns are derived from the task, template and answers of the question. The template of a statement is named
+    ``relation/template/mask/cardinality``, and each of these four is a column. Questions with equal values share one
+    mapping.
+
+    Args:
+        columns: Group columns; a question without a value has None.
+        statements: Whether the questions are memorized statements.
     """
     table = question_set.questions
     known = [name for name in columns if name in table.column_names]

@@ -1,4 +1,4 @@
-"""Questions and answers of a run, read once for all steps of a process."""
+"""Questions and answers of a run, read once and shared by all steps of a process."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _tables: dict[Path, RunTables] = {}
 
 
 class RunTables:
-    """The tables of a run, with the values that steps have computed from them."""
+    """The questions and answers of a run, with cached values that several steps need."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.state = _file_state(folder, QUESTION_TABLES)
-        """State of the question files when they were read."""
+        """Inode, size and modification time of each question file when it was read."""
         self.question_set: QuestionSet = read_questions(folder)
         self.questions: QuestionTable = self.question_set.by_id()
         self._answers: tuple[_FileState, AnswerTable] | None = None
@@ -39,7 +39,7 @@ class RunTables:
 
     @property
     def answers(self) -> AnswerTable:
-        """The answers of all models."""
+        """The answers of all models, read again if the file has changed."""
         from merkhet.metrics.answer_table import AnswerTable
 
         state = _file_state(self.folder, (_ANSWERS_FILE,))
@@ -49,7 +49,7 @@ class RunTables:
 
 
 def run_tables(folder: Path) -> RunTables:
-    """Return the tables of a run; files that have changed are read again."""
+    """Return the shared tables of a run, read again if a question file has changed."""
     if folder not in _tables or _tables[folder].state != _file_state(folder, QUESTION_TABLES):
         _tables[folder] = RunTables(folder)
     return _tables[folder]
@@ -61,6 +61,6 @@ def _file_state(folder: Path, names: Iterable[str]) -> _FileState:
 
 
 def release_tables(folder: Path) -> None:
-    """Free the tables of a run."""
+    """Free the memory of a run's shared tables."""
     if _tables.pop(folder, None) is not None:
         pa.default_memory_pool().release_unused()

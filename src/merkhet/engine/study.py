@@ -1,4 +1,4 @@
-"""The study: a validated YAML file of a suite, models, probes, metrics and options."""
+"""Studies: validated settings of a suite, models, probes, metrics and options, read from YAML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from merkhet.models.model_lookup import ModelSpec
 
 
 class ModelChoice(BaseModel):
-    """A model of a study, with the keys of :class:`ModelSpec`."""
+    """A model of a study. The keys are those of :class:`ModelSpec`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -40,7 +40,10 @@ class ModelChoice(BaseModel):
 
 
 class ProbeChoice(BaseModel):
-    """A probe of a study, with its methods by model (default: each model's usual one) and its options."""
+    """A probe of a study, with its options and its methods.
+
+    ``methods`` has lists of methods by name or kind of model. Other models use their default method.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -50,7 +53,7 @@ class ProbeChoice(BaseModel):
 
 
 class LearningChoice(BaseModel):
-    """A training before models are asked again: learner, settings, and limit of questions per task."""
+    """The training of a study: learner, its settings, and the maximum number of training questions per task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,7 +63,7 @@ class LearningChoice(BaseModel):
 
 
 class Study(BaseModel):
-    """A study: suite, data, models, probes, trainings, metrics and report of a run."""
+    """A study: all settings of a run, with its suite, data, models, probes, training, metrics and report."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -82,7 +85,7 @@ class Study(BaseModel):
 
     @property
     def trains(self) -> bool:
-        """Whether questions of the splits train and dev are needed, for training or as examples."""
+        """Whether the study needs questions of the splits train and dev, for training or as examples in prompts."""
         return self.learning is not None or self.shots > 0
 
     @property
@@ -112,16 +115,16 @@ class Study(BaseModel):
 
 
 GROUPS = ("domain", "relation", "template", "rule", "split", "language", "mask", "conflict")
-"""Group columns of scores: columns of questions, and those that :mod:`merkhet.engine.score_step` derives."""
+"""Group columns of scores. Some are columns of the questions; :mod:`merkhet.engine.score_step` derives the others."""
 STATEMENT_GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
-"""Group columns of scores of statements that models have memorized."""
+"""Group columns of scores in runs whose models memorize statements."""
 
 
 def make_study(content: Mapping[str, Any], where: str) -> Study:
     """Validate the content of a study.
 
     Args:
-        where: Origin of the content, for messages.
+        where: Origin of the content, for error messages.
 
     Raises:
         InputError: A key is unknown or a value is wrong.
@@ -138,7 +141,7 @@ def read_study(path: Path) -> dict[str, Any]:
     """Read the content of a study file without validating its keys.
 
     Raises:
-        InputError: There is no such file, or it is not a YAML mapping.
+        InputError: The file does not exist, or is not a YAML mapping.
     """
     if not path.is_file():
         raise InputError(f"there is no study {path}; name a suite or an existing YAML file")
@@ -149,7 +152,10 @@ def read_study(path: Path) -> dict[str, Any]:
 
 
 def apply_setting(content: dict[str, Any], setting: str) -> None:
-    """Set ``key=value`` in the content of a study: dots separate nested keys, the value is YAML."""
+    """Apply a ``key=value`` setting to the content of a study.
+
+    Dots in the key separate nested keys. The value is parsed as YAML.
+    """
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise InputError(f"--set {setting}: write key=value, as in --set seed=3")
@@ -163,7 +169,7 @@ def apply_setting(content: dict[str, Any], setting: str) -> None:
 
 
 def study_yaml(study: Study) -> str:
-    """Encode a study as YAML, with all defaults."""
+    """Encode a study as YAML, including default values."""
     return yaml.safe_dump(study.model_dump(), sort_keys=False, allow_unicode=True)
 
 
@@ -172,6 +178,9 @@ def _listed(value: Any) -> Any:
 
 
 def _named(value: Any, key: str) -> Any:
-    """Turn names into mappings; return anything but a list unchanged, for validation to refuse."""
+    """Turn each name in a list, or a single name, into the mapping ``{key: name}``.
+
+    A value that is neither a name, a mapping nor a list is returned unchanged, and fails validation later.
+    """
     items = _listed(value)
     return [{key: item} if isinstance(item, str) else item for item in items] if isinstance(items, list) else items

@@ -1,4 +1,4 @@
-"""The interface of a suite: defaults, question building and planning."""
+"""The interface of suites: defaults, building of questions, and planning."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 AnalysisFunction: TypeAlias = "Callable[[AnalysisInput], Analysis | None]"
-"""A function that analyses a run; it returns None if there is nothing to report."""
+"""Function that analyses a run. It returns None if there is nothing to report."""
 
 
 @dataclass(frozen=True)
 class AskingSteps:
-    """The steps in which the models of a study are trained and asked, in execution order."""
+    """The steps that train and ask the models of a study, in execution order."""
 
     steps: tuple[AnyStep, ...]
     label_premises: AnyStep | None = None
-    """Step that labels how premises were given to each model, where questions have premises."""
+    """Step that records how premises were given to each model; None if no question has premises."""
     repeated: tuple[AnyStep, ...] = ()
-    """Steps that train and ask the same models with other seeds; analyses read their answers, scores do not."""
+    """Steps that train and ask the same models with other seeds. Their answers are analyzed, but not scored."""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    """The condition that each model is trained under, where there are several."""
+    """Training condition of each model; empty unless models are trained under several conditions."""
     remarks: tuple[str, ...] = ()
-    """Sentences that end the findings."""
+    """Sentences that are appended to the findings."""
 
     @property
     def asks(self) -> tuple[AnyStep, ...]:
@@ -51,88 +51,88 @@ class AskingSteps:
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite of questions. A suite that needs more than these fields overrides a method."""
+    """A suite of questions. A suite that needs more than these fields overrides methods in a subclass."""
 
     name: str
     """Name on the command line."""
     title: str
     """Title of reports."""
     about: str
-    """What the suite asks about, in one line."""
+    """Subject of the suite's questions, in one line."""
     build: Callable[[Study, Path], QuestionSet]
-    """Builds the questions of a study; the path is the folder that the study's paths are relative to."""
+    """Function that builds the questions, given a study and the folder that the study's paths are relative to."""
     tasks: tuple[str, ...]
     """Tasks that a study may choose from."""
     headline: tuple[tuple[str, str], ...]
-    """(task, metric) pairs of the main table."""
+    """(task, metric) pairs that the main table shows."""
     named_headline: tuple[tuple[str, str], ...] = ()
-    """Further pairs, shown only where the study names their tasks."""
+    """Further (task, metric) pairs, which are shown only if the study names the task."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Default values of study keys."""
     run_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Further defaults of studies that ask models, as opposed to ``merkhet build``."""
+    """Default values of study keys that apply to runs, but not to ``merkhet build``."""
     options: type[SuiteOptions] = SuiteOptions
-    """Model of the study's ``options``, with a description of each."""
+    """Pydantic model that validates and describes the study's ``options``."""
     methods: str = ""
     """Sentences for the methods section of reports."""
     citations: tuple[str, ...] = ()
     """BibTeX entries."""
     analyses: tuple[str | AnalysisFunction, ...] = ()
-    """Analyses made of every run, in this order: registered names, or the suite's own functions."""
+    """Analyses that every run executes in this order, as registered names or as functions."""
     printed_analyses: tuple[str, ...] = ()
-    """Analyses whose sentences are printed when a run ends."""
+    """Names of the analyses whose sentences are printed when a run ends."""
     main_methods: tuple[str, ...] = ()
-    """Methods that the main table shows of a model that was asked by several."""
+    """Methods that the main table shows if a model was asked with several methods."""
     published: tuple[str, ...] = ()
-    """Names of the files in which others publish such questions; see :meth:`read_published`."""
+    """Names of published question files that :meth:`read_published` can read."""
     experiment: str | None = None
-    """Experiment of a memorizing study."""
+    """Name of the experiment if models memorize facts; None for other suites."""
     splits_keep_pairs: bool = True
-    """Whether facts about the same two entities must be in one split."""
+    """Whether all facts about the same two entities must be in the same split."""
 
     builds_on_engines = False
-    """Whether :meth:`build_on_engine` can use an engine other than this process."""
+    """Whether :meth:`build_on_engine` can use another engine than the default."""
     memorizes = False
-    """Whether :meth:`memorize_plan` is overridden."""
+    """Whether the suite overrides :meth:`memorize_plan`."""
     trains_itself = False
-    """Whether :meth:`asking_steps` is overridden, so that further pre-training is not available."""
+    """Whether the suite overrides :meth:`asking_steps`. Continued pre-training is then not available."""
 
     def build_on_engine(self, study: Study, home: Path, engine: Engine | None) -> QuestionSet:
-        """Build the questions of a study, on an engine where the suite can."""
+        """Build the questions of a study. The default ignores ``engine`` and builds in this process."""
         return self.build(study, home)
 
     def read_published(self, path: Path, study: Study, home: Path) -> QuestionSet:
-        """Read published files from a folder, or one of them."""
+        """Read questions from a folder of published files, or from one such file."""
         raise NotImplementedError(f"{self.name} has no published files")
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return plain names of relations, for sentences."""
+        """Return readable names of relations, by relation, for use in sentences."""
         return {}
 
     def defaults_for(self, study: Study) -> Mapping[str, Any]:
-        """Return further defaults that depend on the study's options."""
+        """Return default values of study keys that depend on the study itself."""
         return {}
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:
-        """Return settings that the study's options imply for all its models."""
+        """Return model settings that apply to all models of a study."""
         return {}
 
     def scoring(self, study: Study) -> ScoringRule:
-        """Return how answers are scored."""
+        """Return the scoring rule of a study."""
         return ScoringRule()
 
     def score_groups(self, study: Study) -> tuple[tuple[str, ...], ...]:
-        """Return the columns that scores are grouped by; the columns of one entry are combined."""
+        """Return the columns that scores are grouped by. An entry of several columns groups by their combination."""
         return tuple((name,) for name in study.groups)
 
     def build_steps(self, resolved: ResolvedStudy) -> tuple[AnyStep, ...]:
-        """Return the steps that make the questions."""
+        """Return the steps that write the questions and the study."""
         from merkhet.engine.planning import make_build_step, make_study_step
 
         return make_build_step(resolved), make_study_step(resolved)
 
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
-        """Return the steps in which models are trained and asked."""
+        """Return the steps that train and ask the models."""
         from merkhet.engine.ask_planning import make_asking_steps
 
         return make_asking_steps(resolved)
@@ -142,7 +142,7 @@ class Suite:
         raise NotImplementedError(f"{self.name} has nothing to memorize")
 
     def analysis_names(self) -> tuple[str, ...]:
-        """Return the names of the analyses; the suite's own as ``module:function``."""
+        """Return the names of the analyses; functions are named ``module:function``."""
         return tuple(name if isinstance(name, str) else function_name(name) for name in self.analyses)
 
     def card(self) -> SuiteCard:

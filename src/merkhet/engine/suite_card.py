@@ -1,4 +1,4 @@
-"""Scoring rule, headline scores and card of a suite, as a run records them."""
+"""Scoring rules, headline scores and descriptions of suites, as recorded in run.json."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ScoringRule:
-    """Scoring rules of a suite in addition to its metrics."""
+    """Rules by which a suite turns the metric values of questions into scores."""
 
     average_over: str | None = None
-    """Group column; the score of a task is the mean over its classes."""
+    """Column whose values divide questions into classes. The score of a task is the mean over classes."""
     unusable_is_wrong: bool = False
     """Whether a question that cannot be asked counts as wrong."""
     statements: bool = False
-    """Whether questions are statements of stored facts: statements with the same prompt are one observation, and
-    variants of a statement, which differ in their right answers, are paired."""
+    """Whether questions are statements of memorized facts.
+
+    Statements with the same prompt then count as one observation. Variants of a statement, which differ in their gold
+    answers, are paired when models are compared.
+    """
 
     def as_json(self) -> dict[str, Any]:
-        """Encode the parts that differ from the usual rule."""
+        """Return the fields that differ from their defaults."""
         return {key: value for key, value in asdict(self).items() if value}
 
 
 @dataclass(frozen=True)
 class HeadlineScore:
-    """A score of the main table."""
+    """Task and metric of a score in the main table."""
 
     task: str
     metric: str
@@ -34,30 +37,30 @@ class HeadlineScore:
 
 @dataclass(frozen=True)
 class SuiteCard:
-    """Description of a suite, and of its use in a run, for reports."""
+    """Description of a suite and of its settings in a run, for reports."""
 
     name: str
     title: str
     about: str
     methods: str
-    """Sentences for the methods section."""
+    """Sentences for the methods section of reports."""
     citations: tuple[str, ...]
     """BibTeX entries."""
     analyses: tuple[str, ...]
-    """Names of the analyses that are made of every run."""
+    """Names of the analyses that every run executes."""
     printed_analyses: tuple[str, ...]
-    """Analyses whose sentences are printed when the run ends."""
+    """Names of the analyses whose sentences are printed when a run ends."""
     main_methods: tuple[str, ...]
-    """Methods that the main table shows of a model that was asked by several."""
+    """Methods that the main table shows if a model was asked with several methods."""
     headline: tuple[HeadlineScore, ...]
     names: Mapping[str, str] = field(default_factory=dict)
-    """Plain names of relations."""
+    """Readable names of relations, by relation."""
     scoring: ScoringRule = ScoringRule()
     experiment: str | None = None
-    """Experiment of a memorizing run."""
+    """Name of the experiment if models memorize facts; None for other suites."""
 
     def as_json(self) -> dict[str, Any]:
-        """Encode for run.json and reports; scoring rules are keys of their own."""
+        """Encode the card for run.json and reports, with the fields of ``scoring`` as top-level keys."""
         content = asdict(self)
         del content["scoring"], content["experiment"]
         content |= {

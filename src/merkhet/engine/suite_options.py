@@ -1,4 +1,4 @@
-"""Options of suites: base models, and the check of a study's options."""
+"""Base classes of suite options, and validation of a study's options."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ OptionsType = TypeVar("OptionsType", bound="SuiteOptions")
 
 
 class SuiteOptions(Options):
-    """Base of a suite's options; each field has a description. A suite without options uses it as it is."""
+    """Base class of the options of suites. Each field has a description; suites without options use this class."""
 
     @classmethod
     def of(cls: type[OptionsType], study: Study) -> OptionsType:
-        """Validate a study's options, without those of analyses.
+        """Validate the suite's options in a study; options of analyses are ignored.
 
         Raises:
             InputError: A value is invalid.
@@ -34,11 +34,14 @@ class SuiteOptions(Options):
 
     @classmethod
     def names(cls) -> list[str]:
-        """List the options as users write them."""
+        """Return the names of the options as users write them."""
         return list(named_fields(cls))
 
     def paths(self) -> dict[str, Path]:
-        """Return the paths among the values; those of a list as ``name.0``, ``name.1``."""
+        """Return the option values that are paths, by option name.
+
+        Several paths of one option are named ``name.0``, ``name.1`` and so on.
+        """
         paths: dict[str, Path] = {}
         for name, value in self:
             values = value if isinstance(value, tuple) else (value,)
@@ -52,7 +55,7 @@ class SuiteOptions(Options):
 
 
 class SplitOptions(SuiteOptions):
-    """Options of a suite whose questions have splits."""
+    """Options of suites whose questions have splits."""
 
     split: str | None = Field(None, description="split whose questions are asked (test)")
     leaks: bool = Field(
@@ -62,14 +65,19 @@ class SplitOptions(SuiteOptions):
 
     @property
     def allows_leaks(self) -> bool:
-        """Whether several splits of given data may share facts or prompts."""
+        """Whether splits of the study's data may share facts or prompts."""
         return self.leaks
 
 
 def check_options(
     options: type[SuiteOptions], suite: str, analyses: Sequence[str], study: Study, home: Path, where: str
 ) -> None:
-    """Check the options of a study: those of its suite, and those of the suite's analyses.
+    """Check the options of a study, which belong to its suite or to the suite's analyses.
+
+    Args:
+        options: Options class of the suite.
+        suite: Name of the suite, for error messages.
+        where: Origin of the study, for error messages.
 
     Raises:
         InputError: An option is unknown or invalid, or names a missing file.

@@ -1,4 +1,4 @@
-"""Steps that train a model on questions or continue its pre-training on a corpus."""
+"""Steps that train a model on questions, or continue its pre-training on a corpus."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("merkhet.engine")
 
 @dataclass(frozen=True)
 class WeightParams:
-    """Parameters of a training."""
+    """Parameters that all training steps share."""
 
     name: str
     """Name of the trained model in tables."""
@@ -35,35 +35,35 @@ class WeightParams:
     fingerprint: str
     dtype: str
     settings: Mapping[str, Any]
-    """Settings that affect the result."""
+    """Settings of the learner that affect the result."""
     seed: int
 
 
 @dataclass(frozen=True)
 class TrainParams(WeightParams):
-    """Parameters of a training on questions; its settings are those of the study."""
+    """Parameters of the step that trains a model on questions."""
 
     task: str | None
     learner: str
     identity: str
-    """Name of the learner, with the hash of its file if it is user-defined."""
+    """Name of the learner; for a user-defined learner, with the hash of its file."""
     kinds: tuple[str, ...] = ()
-    """Kinds of templates to train on; all that are not soft if empty."""
+    """Kinds of templates to train on; all kinds except soft templates if empty."""
     start: tuple[str, ...] = ()
-    """Records of earlier trainings to start from."""
+    """Paths of the training records (``learned.json``) to start from."""
 
 
 @dataclass(frozen=True)
 class WeightRuntime(ModelRuntime):
-    """Location of the model, and settings that do not affect the result."""
+    """Model of a training step, and training settings that do not affect the result."""
 
     processes: Mapping[str, Any]
-    """Settings that do not affect the result."""
+    """Training settings that do not affect the result."""
 
 
 @dataclass(frozen=True)
 class PretrainParams(WeightParams):
-    """Parameters of continued pre-training."""
+    """Parameters of the step that continues pre-training."""
 
     corpus: str
     """Hash of the corpus."""
@@ -71,16 +71,17 @@ class PretrainParams(WeightParams):
 
 @dataclass(frozen=True)
 class PretrainRuntime(WeightRuntime):
-    """Location of the model and the corpus, and settings that do not affect the result."""
+    """Model and corpus of continued pre-training, and settings that do not affect the result."""
 
     corpus: str
     """Path of the corpus."""
 
 
 def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
-    """Train a model on the training questions of a task, or of all; the dev questions decide when to stop.
+    """Train a model on the training questions of a task, or of all tasks; dev questions decide when to stop.
 
-    It resumes from the last checkpoint. The first output is the record, learned.json; the weights lie beside it.
+    Training resumes from the last checkpoint if the learner supports checkpoints. The step's first output is the
+    training record, learned.json; the weights are written to the same folder.
     """
     params = context.params
     question_set = read_questions(context.folder / TRAINING_FILE)
@@ -109,9 +110,9 @@ def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
 
 
 def pretrain(context: StepContext[PretrainParams, PretrainRuntime]) -> None:
-    """Continue the pre-training of a masked model on a corpus; resume from the last checkpoint.
+    """Continue the pre-training of a masked model on a corpus, from the last checkpoint if there is one.
 
-    The first output is the record, learned.json; the model lies beside it.
+    The step's first output is the training record, learned.json; the model is written to the same folder.
     """
     from merkhet.training.pretraining import pretrain as train
 

@@ -1,1 +1,1 @@
-"""Runs beyond one process: Ray clusters, shards and merging."""
+"""Distribution of a run over several processes: Ray clusters, shards and their merging."""

@@ -1,4 +1,4 @@
-"""Asking on Ray: workers load the model once and take blocks in turn; this process writes their answers."""
+"""Asking on Ray. Workers load the model once and answer blocks of questions; this process writes the answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from merkhet.engine.plan import StepContext
 logger = logging.getLogger("merkhet.engine")
 
 MAX_ATTEMPTS = 3
-"""Maximum attempts per block, and maximum consecutive workers that die before they have loaded the model."""
+"""Maximum number of attempts per block, and of consecutive workers that die before the model is loaded."""
 WAIT_SECONDS = 15.0
 
 
@@ -42,10 +42,10 @@ def ask_on_ray(
     missing: Sequence[int],
     on_start: Callable[[], None],
 ) -> AskStatistics:
-    """Ask blocks on the workers of a Ray cluster, and write their answers as they arrive.
+    """Ask blocks of questions on the workers of a Ray cluster, and write the answers as they arrive.
 
-    The version and the model of a worker are checked before it gets a question. A block whose worker is lost is asked
-    again by another; its answers are written once, by this process.
+    A worker gets questions only after its version of merkhet and its model are checked. If a worker is lost, another
+    worker asks its block again.
 
     Args:
         missing: Indices of the blocks without answers.
@@ -53,7 +53,7 @@ def ask_on_ray(
     """
     ray = connect(engine.address)
     resources = plan_workers(ray, engine)
-    # A worker has another working folder, so that relative paths would be wrong there.
+    # A worker has another working folder, where relative paths would be wrong.
     job = replace(job, folder=job.folder.resolve(), home=job.home.resolve())
     actor = ray.remote(worker_class()).options(num_cpus=resources.cores, num_gpus=resources.gpus, max_restarts=0)
     dispatcher = _Dispatcher(
@@ -87,12 +87,12 @@ class _Worker:
     handle: Any
     """Actor handle in Ray."""
     stage: str
-    """Call whose reply is awaited."""
+    """Call whose reply is pending: greet, files, load or ask. ``_Dispatcher._after_<stage>`` handles the reply."""
     node: str = "an unknown machine"
     block: int | None = None
-    """Index of the block that it asks."""
+    """Index of the block that the worker is asking; None if it is not asking."""
     statistics: dict[str, Any] = field(default_factory=dict)
-    """Its asking statistics so far."""
+    """Asking statistics that the worker last reported."""
 
 
 class _Dispatcher:
@@ -120,7 +120,7 @@ class _Dispatcher:
         self.reported_nodes: set[str] = set()
 
     def ask(self, worker_count: int) -> AskStatistics:
-        """Ask all blocks by up to ``worker_count`` workers, as far as the cluster has resources for them."""
+        """Ask all queued blocks with at most ``worker_count`` workers, and return the merged statistics."""
         hired, reported = time.perf_counter(), False
         for _ in range(worker_count):
             self._start_worker()
@@ -141,13 +141,13 @@ class _Dispatcher:
         merged = merge_statistics(
             [AskStatistics(**statistics) for statistics in self.statistics if statistics], workers=len(self.statistics)
         )
-        # The recorded rate is per second of wall-clock time, not of the workers' summed time.
+        # The recorded rate is per second of wall-clock time, not per second of summed worker time.
         started = self.started or hired
         merged.loading_seconds, merged.asking_seconds = started - hired, time.perf_counter() - started
         return merged
 
     def stop(self) -> None:
-        """End the remaining workers."""
+        """Stop the remaining workers."""
         for worker in self.pending.values():
             self._stop_worker(worker)
         self.pending.clear()
@@ -167,7 +167,7 @@ class _Dispatcher:
             logger.info("a worker could not be stopped: %s", first_line(error))
 
     def _handle_reply(self, reference: Any) -> None:
-        """Handle the reply of a worker, and give it its next call."""
+        """Handle the reply of a worker, and send the worker its next call."""
         worker = self.pending.pop(reference)
         errors = self.ray.exceptions
         try:
@@ -236,7 +236,7 @@ class _Dispatcher:
         self._assign_block(worker)
 
     def _assign_block(self, worker: _Worker) -> None:
-        """Give a worker the next block; end it if there is none."""
+        """Send the next block of the queue to a worker; stop the worker if the queue is empty."""
         if not self.queue:
             self._stop_worker(worker)
             return
@@ -247,7 +247,7 @@ class _Dispatcher:
         """Return the block of a dead worker to the queue.
 
         Raises:
-            MerkhetError: Too many workers have died while asking the same block, or before the first block.
+            MerkhetError: Too many workers have died with the same block, or before they could ask a block.
         """
         retry = "" if worker.block is None else f"; block {worker.block} is asked again"
         logger.warning("%s: the worker on %s was lost%s", self.name, worker.node, retry)

@@ -1,4 +1,4 @@
-"""Calls that a worker of a Ray cluster answers: check models, receive files, load a model, ask a block."""
+"""Functions that run on the workers of a Ray cluster: check models, receive files, load a model, ask."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from merkhet.training.artifact import read_artifact
 def report_models(
     _state: dict[str, Any], _cores: int, models: Sequence[Mapping[str, Any]], home: str
 ) -> list[dict[str, Any]]:
-    """Report the fingerprint of each model on this machine, or the problem with it."""
+    """Report the fingerprint of each model on this machine, or why the model cannot be found."""
     return [
         _report_model(model["name"], ModelSpec(**model["spec"]), Path(home), model["fingerprint"]) for model in models
     ]
@@ -36,19 +36,22 @@ def _report_model(name: str, spec: ModelSpec, home: Path, fingerprint: str) -> d
 
 
 def needed_files(job: AskJob) -> dict[str, str]:
-    """Hash the files of the run that a worker needs: all files beside the record of each training."""
+    """Return the hash of each file that a worker needs, by its path in the run's folder.
+
+    These are all files in the folders of the job's training records.
+    """
     files = [file for name in job.artifacts for file in sorted((job.folder / name).parent.rglob("*")) if file.is_file()]
     return {str(file.relative_to(job.folder)): file_digest(file) for file in files}
 
 
 def has_files(_state: dict[str, Any], _cores: int, folder: str, files: Mapping[str, str]) -> bool:
-    """Check whether the run's folder on this machine holds the same files."""
+    """Check whether ``folder`` on this machine contains all ``files`` with the expected hashes."""
     paths = ((Path(folder) / name, digest) for name, digest in files.items())
     return all(path.is_file() and file_digest(path) == digest for path, digest in paths)
 
 
 def receive_file(state: dict[str, Any], _cores: int, name: str, content: bytes) -> None:
-    """Save a file of the run in a temporary folder that is removed with the worker."""
+    """Save a file of the run in a temporary folder that is removed when the worker ends."""
     temporary = state.setdefault("folder", tempfile.TemporaryDirectory(prefix="merkhet-"))
     path = Path(temporary.name) / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +59,10 @@ def receive_file(state: dict[str, Any], _cores: int, name: str, content: bytes) 
 
 
 def load(state: dict[str, Any], cores: int, job: AskJob) -> dict[str, Any]:
-    """Load the model of a job if it has the expected fingerprint; report it either way."""
+    """Load the model of a job, and report its fingerprint.
+
+    If the fingerprint differs from the expected one, the model is reported but not loaded.
+    """
     if "folder" in state:
         job = replace(job, folder=Path(state["folder"].name))
     params = job.params
@@ -77,7 +83,7 @@ def load(state: dict[str, Any], cores: int, job: AskJob) -> dict[str, Any]:
 
 
 def ask(state: dict[str, Any], _cores: int, block: Sequence[Question]) -> dict[str, Any]:
-    """Return the answers to a block with the statistics so far, or the message of an error."""
+    """Ask a block of questions; return its answers and the statistics so far, or an error message."""
     asker: Asker = state["asker"]
     try:
         return {"answers": asker.ask(block), "statistics": asdict(asker.statistics)}

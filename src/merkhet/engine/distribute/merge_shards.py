@@ -1,4 +1,4 @@
-"""Merging of shards into the run that one process would have made."""
+"""Merging of shards into one run, which is the same as the run of a single process."""
 
 from __future__ import annotations
 
@@ -30,26 +30,28 @@ _QUESTIONS = "questions.parquet"
 
 @dataclass(frozen=True)
 class _Part:
-    """The folder of a shard."""
+    """The folder of a shard, and the content of its shard.json."""
 
     folder: Path
     shard: Shard
     content: Mapping[str, Any]
-    """Content of its shard.json."""
+    """Content of shard.json."""
     steps: tuple[AnyStep, ...]
-    """Steps of the full plan."""
+    """Steps of the plan of the whole run."""
 
     def shard_step(self, step: AnyStep) -> AnyStep:
-        """Return this shard's version of a step of the full plan."""
+        """Return the step of this shard that corresponds to ``step`` of the whole run."""
         return shard_steps((step,), self.shard)[0] if step.kind == "ask" else step
 
 
 def merge_runs(folders: Sequence[str | Path], out: str | Path, progress: Progress | None = None) -> Run:
-    """Merge shards into a finished run, as one process would have made it, without loading a model.
+    """Merge shards into a finished run in the folder ``out``, without loading a model.
+
+    The result is the same as that of a single process.
 
     Raises:
-        InputError: A folder is not a shard; shards overlap, are missing, unfinished or damaged; or they have different
-            studies, questions, models or versions of merkhet.
+        InputError: A folder is not a shard; a shard is repeated, missing, unfinished or damaged; or the shards differ
+            in study, questions, models or version of merkhet.
     """
     target = Path(out)
     parts = _read_parts([Path(folder) for folder in folders], target)
@@ -110,13 +112,13 @@ def _check_same_study(parts: Sequence[_Part]) -> None:
 def _check_equal(
     first: _Part, other: _Part, key: str, noun: str, value: Callable[[_Part], Any], show_values: bool = True
 ) -> None:
-    """Check that two shards agree in a value.
+    """Check that two shards have the same value of a property.
 
     Args:
-        key: Name of the value in the message.
-        noun: What differs between the shards if the values do: runs, studies, models or questions.
-        value: Reads the value from a shard.
-        show_values: Whether the message quotes both values.
+        key: Name of the property in the error message.
+        noun: Noun for the error message "shards of different ...", such as "studies".
+        value: Function that returns the value of a shard.
+        show_values: Whether the error message quotes both values.
 
     Raises:
         InputError: The values differ.
@@ -145,12 +147,16 @@ def _fingerprint(name: str, part: _Part) -> str | None:
 
 
 def _identities(steps: Iterable[AnyStep]) -> list[Any]:
-    """Identify what a plan does, without runtime settings."""
+    """Return the name, hash and inputs of each step, without runtime settings."""
     return [[step.name, step_identity(step), step.inputs] for step in steps]
 
 
 def _questions_digest(part: _Part) -> str | None:
-    """Return the recorded hash of the questions that a shard has built."""
+    """Return the recorded hash of the questions that a shard has built.
+
+    Raises:
+        InputError: The shard has not built its questions yet.
+    """
     file = part.folder / INTERNAL / "steps" / "build.json"
     if not file.is_file():
         raise _unfinished(part, "has no questions yet")
@@ -188,7 +194,7 @@ def _unfinished(part: _Part, reason: str) -> InputError:
 
 
 def _with_shards(step: AnyStep, parts: Sequence[_Part]) -> AnyStep:
-    """Add the shards to the step that writes the record."""
+    """Add the shards to the step that writes run.json; return any other step unchanged."""
     if not isinstance(step.runtime, RecordRuntime):
         return step
     shards = tuple(
@@ -200,10 +206,13 @@ def _with_shards(step: AnyStep, parts: Sequence[_Part]) -> AnyStep:
 
 
 def _supply(step: AnyStep, work: Path, target: Path, home: Path, parts: Sequence[_Part]) -> bool:
-    """Copy what the shards have built for a step, or write their answers as its unfinished work.
+    """Supply a step of the merged run with results of the shards.
+
+    For an asking step, the answers of all shards are written into the folder ``work``. For a step that every shard has
+    executed, such as building, the outputs of the first shard are copied.
 
     Returns:
-        Whether all outputs of the step are written.
+        Whether all outputs of the step have been written.
     """
     first = parts[0]
     if step.kind == "ask":

@@ -1,4 +1,4 @@
-"""Connection to a Ray cluster, and checks of its workers before a run begins."""
+"""Connection to a Ray cluster, planning of its workers, and checks before a run begins."""
 
 from __future__ import annotations
 
@@ -26,27 +26,30 @@ from merkhet.models.model_lookup import resolve_model
 logger = logging.getLogger("merkhet.engine")
 
 DEFAULT_CORES = 4
-"""Default cores of a worker without a GPU."""
+"""Default number of CPU cores of a worker without a GPU."""
 OBJECT_STORE_BYTES = 128 * 2**20
-"""Object store of a local Ray in bytes, for blocks of questions and their answers."""
+"""Size in bytes of the object store of a local Ray cluster, which holds blocks of questions and their answers."""
 SOCKET_SECONDS = 5
 CONNECT_SECONDS = 30
 INHERITED_VARIABLES = ("HF_HUB_OFFLINE", "HF_HOME", "MERKHET_CACHE", "GOMP_SPINCOUNT", "TOKENIZERS_PARALLELISM")
-"""Variables of this process that workers inherit, unless they are set there or name a folder that is missing there."""
+"""Environment variables that workers inherit from this process.
+
+A worker ignores a variable that it has already set, or that names a folder missing on its machine.
+"""
 
 _RAY_SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
 _CONNECT_SCRIPT = "import ray, sys; ray.init(sys.argv[1], logging_level='ERROR', log_to_driver=False); ray.nodes()"
 _joined: list[str] = []
-"""Address of the cluster that this process has joined or started for a run."""
+"""Address of the cluster that :func:`connect` has joined or started; empty if this process is not connected."""
 
 
 @dataclass(frozen=True)
 class WorkerResources:
-    """Number of workers, and the resources of each."""
+    """Number of workers, and the CPU cores and GPUs of each worker."""
 
     workers: int
     cores: int
-    """Cores of each worker."""
+    """CPU cores of each worker."""
     gpus: int
     """GPUs of each worker."""
 
@@ -55,13 +58,13 @@ def connect(address: str | None) -> Any:
     """Connect to a Ray cluster, unless this process is connected already.
 
     Args:
-        address: Address of the cluster; a local one is started if None.
+        address: Address of the cluster; if None, a local cluster is started.
 
     Returns:
         The module ``ray``.
 
     Raises:
-        InputError: The cluster does not answer.
+        InputError: The cluster cannot be reached, or Ray cannot be started.
     """
     for name, value in _RAY_SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -86,7 +89,7 @@ def connect(address: str | None) -> Any:
 
 
 def disconnect() -> None:
-    """Leave the cluster that :func:`connect` joined, or end the one that it started."""
+    """Disconnect from the cluster that :func:`connect` joined, or stop the cluster that it started."""
     if _joined:
         import ray
 
@@ -95,7 +98,13 @@ def disconnect() -> None:
 
 
 def _check_address(address: str) -> None:
-    """Check that a cluster answers; Ray itself would try for minutes and then end this process."""
+    """Check that a Ray cluster answers at ``address``.
+
+    Without this check, Ray would try to connect for minutes and then end this process.
+
+    Raises:
+        InputError: The address is invalid, the cluster does not answer, or it needs a token.
+    """
     if address != "auto":
         host, _, port = address.removeprefix("ray://").partition("/")[0].rpartition(":")
         if not host or not port.isdigit():
@@ -145,7 +154,10 @@ def _reason(error: BaseException) -> str:
 
 
 def plan_workers(ray: Any, engine: AskEngine) -> WorkerResources:
-    """Plan the workers of a cluster: one for each GPU, else one per group of cores, unless the engine sets them.
+    """Choose the number of workers of a cluster, and the resources of each worker.
+
+    By default there is one worker per GPU or, without GPUs, one worker per group of cores. ``engine.workers`` and
+    ``engine.cores`` override these defaults.
 
     Raises:
         InputError: No machine of the cluster has as many cores as a worker needs.
@@ -169,12 +181,15 @@ def plan_workers(ray: Any, engine: AskEngine) -> WorkerResources:
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the variables of this process that workers inherit."""
+    """Return the environment variables that workers inherit from this process."""
     return {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}
 
 
 def worker_class() -> type:
-    """Return the actor class. It is pickled by value, so that it can report a missing or different merkhet."""
+    """Return the Ray actor class of workers.
+
+    The class is local, so that it is pickled by value and runs even where merkhet is missing or has another version.
+    """
 
     class Worker:
         def __init__(self, environment: dict[str, str], cores: int) -> None:
@@ -209,10 +224,10 @@ def worker_class() -> type:
 
 
 def check_worker_version(greeting: Mapping[str, Any]) -> None:
-    """Check that a worker has the same version of merkhet.
+    """Check that a worker has the same version of merkhet as this process.
 
     Raises:
-        InputError: The worker has another version, or none.
+        InputError: The worker has another version, or merkhet is not installed there.
     """
     version = greeting["merkhet"]
     if version == __version__:
@@ -225,10 +240,10 @@ def check_worker_version(greeting: Mapping[str, Any]) -> None:
 
 
 def check_worker_model(report: Mapping[str, Any]) -> None:
-    """Check that a worker has the model of this process.
+    """Check that a worker has the same model as this process.
 
     Raises:
-        InputError: The model is missing there, or has another fingerprint.
+        InputError: The worker does not have the model, or its model has another fingerprint.
     """
     problem = report.get("problem")
     if problem:
@@ -245,7 +260,7 @@ def check_worker_model(report: Mapping[str, Any]) -> None:
 
 
 def report_versions(report: Mapping[str, Any], say: Any) -> None:
-    """Report other versions of numerical packages on a worker; last digits may then differ."""
+    """Print which numerical packages have other versions on a worker; the last digits of scores may then differ."""
     local_versions = installed_versions()
     differing = [
         f"{name} {version} (here {local_versions[name]})"
@@ -257,7 +272,7 @@ def report_versions(report: Mapping[str, Any], say: Any) -> None:
 
 
 def check_cluster(engine: AskEngine, plan: Plan, home: Path, progress: Progress) -> None:
-    """Check a cluster before any work.
+    """Check the connection, version of merkhet and models of all machines of a cluster before a plan is executed.
 
     Raises:
         InputError: The cluster does not answer, or a machine has another version of merkhet or other models.
@@ -281,7 +296,7 @@ def check_cluster(engine: AskEngine, plan: Plan, home: Path, progress: Progress)
 
 @contextmanager
 def _workers_on(ray: Any, nodes: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:
-    """Start a worker without reserved cores on each node, for checks."""
+    """Start a worker without reserved cores on each node, and stop these workers when the context ends."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     actor = ray.remote(worker_class())
@@ -301,7 +316,7 @@ def _workers_on(ray: Any, nodes: Sequence[Mapping[str, Any]]) -> Iterator[list[A
 
 
 def _worker_models(plan: Plan, home: Path) -> list[dict[str, Any]]:
-    """List the models of a plan that workers load by themselves, with their fingerprints on this machine."""
+    """List the untrained models of a plan that workers can load, with their fingerprints on this machine."""
     from merkhet.engine._ask_step import reason_to_stay_local
 
     models: dict[str, dict[str, Any]] = {}
@@ -320,9 +335,9 @@ def _worker_models(plan: Plan, home: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def ray_session(engine: AskEngine, plan: Plan, home: Path, progress: Progress) -> Iterator[None]:
-    """Check the cluster of a plan's asking steps, and disconnect from it at the end.
+    """Check the cluster that asks the models of a plan, and disconnect from it when the context ends.
 
-    A local cluster is started when it is first needed.
+    A local cluster is not checked; it is started when the first model is asked.
     """
     try:
         if engine.address is not None:

@@ -1,4 +1,4 @@
-"""Shards of a study: shares of its questions that independent processes ask, to be merged afterwards."""
+"""Shards of a study: parts of its questions that independent processes ask and that are merged afterwards."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PATTERN = re.compile(r"(\d+)/(\d+)")
 
 @dataclass(frozen=True)
 class Shard:
-    """A share of the questions: the first of three is 1/3."""
+    """A numbered part of the questions, such as 1/3 for the first of three parts."""
 
     number: int
     of: int
@@ -39,24 +39,24 @@ class ShardParams:
     number: int
     of: int
     merkhet: str
-    """Version of merkhet."""
+    """Version of merkhet that writes the shard."""
     study: Mapping[str, Any]
     home: str
     """Folder that the study's paths are relative to."""
     steps: tuple[Mapping[str, Any], ...]
-    """Steps of the full plan."""
+    """Encoded steps of the plan of the whole run."""
 
 
 @dataclass(frozen=True)
 class ShardRuntime:
-    """How the shard was started."""
+    """Command line that the shard was started with."""
 
     command: str
 
 
 @dataclass(frozen=True)
 class ShardRun:
-    """The folder of a finished shard: it has answers, but no scores, which need all shards."""
+    """A finished shard. Its folder contains answers, but no scores, because scores need all shards."""
 
     folder: Path
     shard: Shard
@@ -78,7 +78,7 @@ def parse_shard(text: str) -> Shard:
     """Parse a shard such as ``3/8``.
 
     Raises:
-        InputError: The text is not a shard.
+        InputError: The text is not of the form ``number/of``, or the number is out of range.
     """
     match = _PATTERN.fullmatch(text.strip())
     if match is None:
@@ -90,10 +90,12 @@ def parse_shard(text: str) -> Shard:
 
 
 def shard_plan(plan: Plan, shard: Shard, study: Study, home: Path, command: str) -> Plan:
-    """Plan a shard: all steps that precede asking, and the shard's part of the asking steps.
+    """Make the plan of a shard from the plan of the whole run.
+
+    The plan has all steps up to the last asking step; asking steps ask only the questions of the shard.
 
     Raises:
-        InputError: The plan trains a model, which every shard would do again.
+        InputError: The plan trains a model, and each shard would repeat the training.
     """
     training = next((step for step in plan.steps if step.kind == "learn"), None)
     if plan.then is not None or training is not None:
@@ -115,7 +117,10 @@ def shard_plan(plan: Plan, shard: Shard, study: Study, home: Path, command: str)
 
 
 def shard_steps(steps: tuple[AnyStep, ...], shard: Shard) -> tuple[AnyStep, ...]:
-    """Select a shard's steps from the full plan; asking steps get its share and outputs of their own."""
+    """Select the steps of a shard from the steps of the whole run.
+
+    Asking steps are limited to the questions of the shard, and write to other outputs. Steps after asking are left out.
+    """
     last = max((index for index, step in enumerate(steps) if step.kind == "ask"), default=-1)
     return tuple(_share_of_step(step, shard) if step.kind == "ask" else step for step in steps[: last + 1])
 
@@ -128,21 +133,21 @@ def _share_of_step(step: AnyStep, shard: Shard) -> AnyStep:
 
 
 def write_shard_file(context: StepContext[ShardParams, ShardRuntime]) -> None:
-    """Write shard.json: which shard of which study the folder holds, and the steps that follow a merge."""
+    """Write shard.json: number of the shard, study, steps of the whole run, command, versions and machine."""
     origin = {"command": context.runtime.command, "versions": installed_versions(), "machine": describe_machine()}
     write_json(context.folder / SHARD_FILE, {**asdict(context.params), **origin})
 
 
 def read_steps(content: Mapping[str, Any]) -> tuple[AnyStep, ...]:
-    """Decode the steps of the full plan from the content of shard.json."""
+    """Decode the steps of the whole run from the content of shard.json."""
     return tuple(read_step(step) for step in content["steps"])
 
 
 def check_shard_folder(folder: Path, shard: Shard | None) -> None:
-    """Check that a folder does not hold another shard.
+    """Check that a folder does not contain another shard than ``shard``.
 
     Raises:
-        InputError: The folder holds another shard.
+        InputError: The folder contains another shard.
     """
     if not (folder / SHARD_FILE).is_file():
         return
@@ -153,7 +158,7 @@ def check_shard_folder(folder: Path, shard: Shard | None) -> None:
 
 
 def strip_shard_option(command: str) -> str:
-    """Remove the option --shard from a command."""
+    """Remove the option ``--shard`` and its value from a command line."""
     parts = shlex.split(command)
     remaining = [
         part
