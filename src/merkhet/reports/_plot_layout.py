@@ -337,7 +337,7 @@ def legend_below(
     """Draw a legend in columns below a plot that begins at x = 0, with the title before the entries.
 
     The legend begins at x = 0 if it fits into one row there, else at the leftmost mark. ``width`` is the minimum width
-    that the figure has.
+    of the figure.
     """
     if not keys:
         return []
