@@ -116,7 +116,7 @@ def escape_latex(text: str) -> str:
             output.append(_ESCAPES[letter])
         elif letter.isspace():
             output.append(" ")
-        elif letter == previous and letter in "-,":  # TeX turns two in a row into a dash or a quotation mark.
+        elif letter == previous and letter in "-,":  # TeX prints two of them as a dash or a quotation mark.
             output.append(f"{{}}{letter}")
         elif unicodedata.category(letter) != "Cf":
             output.append(letter)

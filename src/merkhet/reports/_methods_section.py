@@ -257,7 +257,7 @@ def _statistics(data: ReportData, cite: StatisticsCiter) -> dict[str, Any] | Non
         "has_chance": _any_number(rows, "chance"),
         "has_adjusted": _any_number(rows, "adjusted"),
         "average_over": data.suite.get("average_over"),
-        # Scores use these defaults, so the text matches them.
+        # Scores are computed with these defaults, so the text states them.
         "resamples": inspect.signature(clustered_interval).parameters["resamples"].default,
         "permutations": inspect.signature(paired_difference).parameters["flips"].default,
         "closed_form_above": MAX_BOOTSTRAP_FACTS if any(row.get("probe") == "recall" for row in rows) else None,

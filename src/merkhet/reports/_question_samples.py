@@ -27,7 +27,7 @@ _MAX_PROMPT, _MAX_ANSWER = 1500, 300
 
 
 def sample_questions(questions: pa.Table, answers: pa.Table, outcomes: Outcomes) -> list[dict[str, Any]]:
-    """Sample for each task and model some questions with right and with wrong answers.
+    """Sample, for each task and model, some questions that the model answered correctly and some that it did not.
 
     Questions are drawn in the order of a hash of their ids, so the sample is reproducible. With more than eight
     scoreboard lines, a question shows only the answers of the lines for which it was drawn. Long texts and many tasks

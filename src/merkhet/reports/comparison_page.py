@@ -35,7 +35,7 @@ class ComparisonData:
     runs: Sequence[Row]
     models: Sequence[str]
     reference: str | None
-    """Model that all other models are compared with; None if all pairs are compared."""
+    """Model that the user chose to compare all other models with; None without such a choice."""
     verdict: Sequence[str]
     order: str | None
     pairs: Sequence[Row]
