@@ -41,7 +41,7 @@ class Outcomes:
 def judge_answers(
     questions: pa.Table, answers: pa.Table, candidates: Mapping[str, Sequence[str]], board: Scoreboard
 ) -> Outcomes:
-    """Judge every answer: it is right if a right answer ranked first.
+    """Judge every answer; an answer is right if a right candidate ranked first.
 
     An answer without ranks is right if its prediction exactly matches a right answer.
     """

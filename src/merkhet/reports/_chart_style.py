@@ -144,5 +144,5 @@ def score_tooltip(
 
 
 def join_sentences(*parts: str) -> str:
-    """Join the non-empty ``parts`` with spaces; each gets a full stop if it lacks one."""
+    """Join the non-empty ``parts`` with spaces; a part without final punctuation gets a full stop."""
     return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)

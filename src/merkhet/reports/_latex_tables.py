@@ -98,7 +98,7 @@ def as_latex(table: ReportTable) -> str:
 
 
 def shrink_to_fit(content: str) -> str:
-    """Wrap LaTeX ``content`` in a box that shrinks to the line width if it is wider (needs graphicx)."""
+    """Wrap LaTeX ``content`` in a box that shrinks wide content to the line width (needs graphicx)."""
     return f"\\resizebox{{\\ifdim\\width>\\linewidth \\linewidth\\else \\width\\fi}}{{!}}{{%\n{content}%\n}}"
 
 

@@ -26,7 +26,7 @@ class AnalysisSection:
     sentences: Sequence[str]
     tables: Sequence[ReportTable]
     folded: Sequence[bool]
-    """For each table, whether the page shows it collapsed."""
+    """Whether the page shows a table collapsed, for each table in ``tables``."""
     figures: Sequence[Figure]
 
 

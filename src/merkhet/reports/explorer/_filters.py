@@ -1,4 +1,7 @@
-"""Question filters of a request, and their SQL conditions."""
+"""Question filters of a request, and their SQL conditions.
+
+A way of asking is a combination of model, probe and method, represented by its index in ``RunTables.ways``.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +32,14 @@ class RequestError(Exception):
 
 @dataclass(frozen=True)
 class Filters:
-    """The question filters of a request.
-
-    A way is the index of a combination of model, probe and method in ``RunTables.ways``.
-    """
+    """The question filters of a request."""
 
     words: tuple[str, ...] = ()
     """Search words; a question must contain all of them."""
     facets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Accepted values by facet."""
     ways: tuple[int, ...] = ()
-    """Ways with the chosen models, probes and methods; all ways without a choice."""
+    """Ways of asking with the chosen models, probes and methods; all ways of asking if nothing was chosen."""
     narrowed: bool = False
     """Whether a model, probe or method was chosen; questions then need an answer by one of ``ways``."""
     results: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Filters:
     high: float | None = None
     """Highest accepted rank."""
     pair: tuple[int, int] | None = None
-    """The two ways to compare; None without a comparison."""
+    """The two ways of asking to compare; None without a comparison."""
     cell: str | None = None
     """Accepted joint outcome of ``pair``, one of ``CELLS``."""
 
@@ -87,7 +87,7 @@ def read_filters(params: Params, tables: RunTables) -> Filters:
 
 
 def read_pair(params: Params, tables: RunTables) -> tuple[int, int] | None:
-    """Return the indices of the two ways that the parameters ``first`` and ``second`` name by label.
+    """Return the indices of the two ways of asking that the parameters ``first`` and ``second`` name by label.
 
     Return None if both parameters are absent.
     """
@@ -164,7 +164,7 @@ class Selection:
         return " and ".join(f"({sql})" for name, sql in self._conditions.items() if name not in without) or "true"
 
     def answered(self, results: Iterable[str]) -> str:
-        """Return the SQL condition for an answer by one of the chosen ways with an accepted result and rank.
+        """Return the SQL condition for an answer by a chosen model, probe and method with accepted result and rank.
 
         Without ``results``, all results are accepted.
         """
@@ -181,12 +181,12 @@ class Selection:
 
 
 def has_result(way: int, result: str) -> str:
-    """Return the SQL condition for questions that have ``result`` in the way with index ``way``."""
+    """Return the SQL condition for questions with ``result`` for the way of asking with index ``way``."""
     return f"tied_{way}" if result == TIED else f"verdict_{way} = {RESULTS[result]}"
 
 
 def pair_cell(first: int, second: int) -> str:
-    """Return the SQL expression for the joint outcome of two ways, which is one of ``CELLS``."""
+    """Return the SQL expression for the joint outcome of two ways of asking, which is one of ``CELLS``."""
     a, b = f"verdict_{first}", f"verdict_{second}"
     return (
         f"case when coalesce({a}, {UNUSABLE}) = {UNUSABLE} or coalesce({b}, {UNUSABLE}) = {UNUSABLE} then 'apart' "

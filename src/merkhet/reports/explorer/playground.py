@@ -61,7 +61,7 @@ class _Job:
 
 
 def read_play_request(content: Any, names: Sequence[str]) -> PlayRequest:
-    """Parse a request to the playground; ``names`` are the models that it may name.
+    """Parse a request to the playground; ``names`` are the names of the available models.
 
     Raises:
         RequestError: If the content is invalid; the message is shown to the user.
@@ -145,7 +145,7 @@ class Player:
             ]
 
     def ask(self, request: PlayRequest) -> int:
-        """Submit a request and return its number; it replaces any earlier request."""
+        """Submit a request and return its number; the new request replaces any earlier request."""
         with self._changed:
             self._count += 1
             self._latest = _Job(self._count, request)
