@@ -1,4 +1,4 @@
-"""Outcomes of answers: line of the scoreboard, task, rank of the best right answer, and verdict."""
+"""Outcome of each answer: scoreboard line, task, rank of the best right answer, and verdict."""
 
 from __future__ import annotations
 
@@ -19,28 +19,32 @@ RIGHT, WRONG, UNUSABLE = 1, 0, -1
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Outcomes of all answers, in arrays with one entry per answer."""
+    """Outcomes of all answers; the arrays have one entry per answer, except ``choices``."""
 
     series: tuple[Series, ...]
+    """Lines of the scoreboard, then of the models without scores."""
     tasks: tuple[str, ...]
     line: npt.NDArray[np.int64]
-    """Index into ``series``; -1 if the answer is not shown."""
+    """Index of the answer's line in ``series``; -1 if the answer belongs to none."""
     task: npt.NDArray[np.int64]
-    """Index into ``tasks``; -1 if the question is missing."""
+    """Index of the answer's task in ``tasks``; -1 if the question table lacks the question."""
     question: npt.NDArray[np.int64]
-    """Row of the question in the question table; -1 if it is missing."""
+    """Row index of the answered question in the question table; -1 if the table lacks the question."""
     rank: npt.NDArray[np.float64]
-    """Rank of the best-ranked right answer; NaN if nothing was ranked."""
+    """Rank of the best-ranked right answer; NaN if the model ranked no candidates."""
     verdict: npt.NDArray[np.int64]
-    """RIGHT, WRONG or UNUSABLE."""
+    """``RIGHT``, ``WRONG`` or ``UNUSABLE``."""
     choices: npt.NDArray[np.int64]
-    """Number of candidates of each question; 0 if unknown."""
+    """Number of candidates of each question, in the order of the question table; 0 if unknown."""
 
 
 def judge_answers(
     questions: pa.Table, answers: pa.Table, candidates: Mapping[str, Sequence[str]], board: Scoreboard
 ) -> Outcomes:
-    """Judge every answer: right if a right answer ranked first or, without ranks, if the prediction matches exactly."""
+    """Judge every answer; an answer is right if a right candidate ranked first.
+
+    An answer without ranks is right if its prediction exactly matches a right answer.
+    """
     question = pc.index_in(answers["question_id"], value_set=_flat(questions["question_id"]))
     question = np.asarray(pc.fill_null(_flat(question), -1).cast(pa.int64()))
     tasks, task_of_question = _codes(questions["task"])
@@ -58,7 +62,7 @@ def judge_answers(
 
 
 def best_ranks(gold_ranks: pa.ChunkedArray) -> npt.NDArray[np.float64]:
-    """Return the lowest rank of each row, NaN for a row without ranks."""
+    """Return the lowest rank in each list of ranks; NaN if the list has no ranks."""
     ranks = np.full(len(gold_ranks), np.inf)
     lists = _flat(gold_ranks)
     if len(lists):
@@ -89,7 +93,10 @@ def _choice_counts(questions: pa.Table, candidates: Mapping[str, Sequence[str]])
 def _lines(
     answers: pa.Table, task: npt.NDArray[np.int64], tasks: tuple[str, ...], board: Scoreboard
 ) -> tuple[tuple[Series, ...], npt.NDArray[np.int64]]:
-    """Assign each answer to its line; within a task, a line covers only the first probe and method that occur."""
+    """Assign each answer to a scoreboard line.
+
+    Within a task, a line gets only the answers by the first matching combination of model, probe and method.
+    """
     names, code = zip(*(_codes(answers[name]) for name in ("model", "probe", "method")), strict=True)
     key = task + 1
     for values, labels in zip(code, names, strict=True):

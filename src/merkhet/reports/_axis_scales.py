@@ -1,4 +1,4 @@
-"""Scales of figures: from values to pixels, with round ticks and their labels."""
+"""Axis scales of figures: mapping of values to pixels, round ticks and tick labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_INTERVALS = 7
 
 @dataclass(frozen=True)
 class Scale:
-    """A linear or logarithmic map of the domain from `low` to `high` onto the pixels from `start` to `end`."""
+    """A linear or logarithmic map from the values ``low`` to ``high`` onto the pixels ``start`` to ``end``."""
 
     low: float
     high: float
@@ -22,7 +22,7 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """Return the pixel of a value; the middle if the domain is a single value."""
+        """Return the pixel position of ``value``; the middle of the pixel range if ``low`` equals ``high``."""
         low, high, position = (math.log(number) if self.log else number for number in (self.low, self.high, value))
         share = (position - low) / (high - low) if high > low else 0.5
         return self.start + share * (self.end - self.start)
@@ -30,7 +30,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Axis:
-    """A domain with its ticks, their labels and a title."""
+    """An axis: range of values, ticks, tick labels and title."""
 
     low: float
     high: float
@@ -39,7 +39,7 @@ class Axis:
     title: str = ""
 
     def scale(self, start: float, end: float) -> Scale:
-        """Return the linear scale from the domain onto these pixels."""
+        """Return the linear scale that maps the axis onto the pixels ``start`` to ``end``."""
         return Scale(self.low, self.high, start, end)
 
 
@@ -52,12 +52,12 @@ def value_axis(
     nice: bool = True,
     integers: bool = False,
 ) -> Axis:
-    """Build the axis of a domain; one without extent is widened.
+    """Build an axis for the values from ``low`` to ``high``; an empty range is widened.
 
     Args:
-        label: Writes the ticks, such as `percent_labels`.
-        nice: Whether the domain is widened to whole steps.
-        integers: Whether ticks are integers.
+        label: Function that formats the tick labels, such as :func:`percent_labels`.
+        nice: Whether to extend the range to multiples of the tick step.
+        integers: Whether all ticks must be integers.
     """
     if high <= low:
         low, high = (0.0, 1.0) if low == high == 0 else (low - abs(low) / 10, low + abs(low) / 10)
@@ -72,27 +72,30 @@ def value_axis(
 
 
 def tick_step(extent: float, max_intervals: int = _MAX_INTERVALS) -> float:
-    """Return the smallest step of 1, 2 or 5 times a power of ten that makes at most `max_intervals` intervals."""
+    """Return the smallest tick step that divides ``extent`` into at most ``max_intervals`` intervals.
+
+    A step is 1, 2 or 5 times a power of ten.
+    """
     minimum = extent / max_intervals
     power = 10.0 ** math.floor(math.log10(minimum))
     return next(step * power for step in _STEPS if step * power >= minimum * (1 - 1e-9))
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return the powers of ten in a domain, with their double and fivefold if there are few powers."""
+    """Return the powers of ten between ``low`` and ``high``, and 2 and 5 times them if there are few."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1.0,) if len(exponents) > 4 else _STEPS[:3]
     return [tick for power in exponents for factor in factors if low <= (tick := factor * 10.0**power) <= high]
 
 
 def percent_labels(ticks: Sequence[float]) -> list[str]:
-    """Label shares in percent, with as many decimals as they need."""
+    """Format shares as percentages, with as many decimals as the ticks need."""
     decimals = max(0, _decimals(ticks) - 2)
     return [_with_minus_sign(f"{100 * tick:.{decimals}f}%") for tick in ticks]
 
 
 def number_labels(ticks: Sequence[float]) -> list[str]:
-    """Label numbers with as many decimals as they need; very large and very small numbers use exponents."""
+    """Format numbers with as many decimals as the ticks need; very large and very small numbers get exponents."""
     if any(abs(tick) >= 1e7 for tick in ticks) or (any(ticks) and max(map(abs, ticks)) < 1e-4):
         return [_with_minus_sign(f"{tick:.6g}") for tick in ticks]
     decimals = _decimals(ticks)
@@ -100,17 +103,17 @@ def number_labels(ticks: Sequence[float]) -> list[str]:
 
 
 def signed_labels(ticks: Sequence[float]) -> list[str]:
-    """Label differences with their sign."""
+    """Format differences with a plus or minus sign."""
     return [label if tick <= 0 else f"+{label}" for tick, label in zip(ticks, number_labels(ticks), strict=True)]
 
 
 def si_labels(ticks: Sequence[float]) -> list[str]:
-    """Label numbers with three digits and the prefix of their size: 31.6k."""
+    """Format numbers with three significant digits and an SI prefix, such as ``31.6k``."""
     return [_with_prefix(tick) for tick in ticks]
 
 
 def general_labels(ticks: Sequence[float]) -> list[str]:
-    """Label each number as short as its digits allow."""
+    """Format each number with at most six significant digits and no trailing zeros."""
     return [_with_minus_sign(f"{tick:.6g}") for tick in ticks]
 
 
@@ -121,7 +124,7 @@ def _with_prefix(value: float) -> str:
 
 
 def _decimals(ticks: Sequence[float]) -> int:
-    """Return how many decimals write every tick exactly, up to eight."""
+    """Return the number of decimals, at most eight, that all ticks need to be exact."""
     return next(
         (decimals for decimals in range(8) if all(abs(tick - round(tick, decimals)) < 1e-9 for tick in ticks)),
         8,

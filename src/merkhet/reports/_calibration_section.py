@@ -1,6 +1,7 @@
-"""Calibration section of a report: the cards of the run's probes.
+"""Calibration section of a report, with the calibration cards of the run's probes.
 
-This module collects numbers and names; the sentences are in ``templates/calibration.txt.j2``.
+A calibration card records how a probe scores models whose knowledge is known. This module collects numbers and names;
+the sentences are in ``templates/calibration.txt.j2``.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ _say = partial(render_prose, "merkhet.reports", "templates", "calibration.txt.j2
 
 @dataclass(frozen=True)
 class CalibrationStatus:
-    """The calibration cards of a run, and the probes and kinds of models that have none."""
+    """The calibration cards of a run, and the pairs of probe and kind of model without a card."""
 
     cards: Sequence[Mapping[str, Any]] = ()
-    """Cards of the probes and kinds of models in the run."""
+    """Cards for pairs of probe and kind of model that the run uses."""
     other_cards: Sequence[Mapping[str, Any]] = ()
-    """Cards for other kinds of models."""
+    """Cards for pairs of probe and kind of model that the run does not use."""
     missing: Sequence[tuple[str, str]] = ()
-    """Pairs of probe and kind of model that have no card."""
+    """Pairs of probe and kind of model in the run that have no card."""
     methods: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
-    """Methods used in the run by probe and kind of model."""
+    """Methods used in the run, by pair of probe and kind of model."""
     tasks: frozenset[str] = frozenset()
     probe_names: Mapping[str, str] = field(default_factory=dict)
-    """Name of a probe on the command line, by its name in the answers."""
+    """Name of each probe on the command line, keyed by the probe's name in the answer table."""
 
     def command(self, probe: str) -> str:
         """Return the command that calibrates a probe."""
@@ -50,7 +51,7 @@ class CalibrationStatus:
 
 @dataclass(frozen=True)
 class _Row:
-    """A score of a card: one kind of model on one kind of content."""
+    """One score of a calibration card: a model (such as ``trained``) on a kind of content (such as ``memorized``)."""
 
     content: str
     model: str
@@ -64,7 +65,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _Card:
-    """Values of a card that the sentences about it use."""
+    """The values of a calibration card that the templates use."""
 
     probe: str
     kind: str
@@ -75,20 +76,20 @@ class _Card:
     made_with: Sequence[str]
     made_on: str
     made_in: float | None
-    """Seconds."""
+    """Duration of the calibration in seconds."""
 
     @property
     def failed_rows(self) -> list[_Row]:
-        """Return the rows that failed, if the card did."""
+        """The scores that failed; empty if the card as a whole did not fail."""
         return [row for row in self.rows if row.passed is False and self.passed is False]
 
     @property
     def chance(self) -> float | None:
-        """Return the first chance level."""
+        """The first known chance level of the card; None if no score has one."""
         return next((row.chance for row in self.rows if row.chance is not None), None)
 
     def row(self, content: str, model: str) -> _Row | None:
-        """Return the last row of a content and a model, if it has a value."""
+        """Return the last score of ``model`` on ``content``; None if the score is missing or has no value."""
         matches = [row for row in self.rows if (row.content, row.model) == (content, model)]
         return matches[-1] if matches and matches[-1].value is not None else None
 
@@ -97,7 +98,7 @@ class _Card:
 class _Summary:
     passed: Sequence[_Card]
     found: Mapping[str, Sequence[float]]
-    """Scores of the trained models by content."""
+    """Scores of the trained models by kind of content."""
     chances: Sequence[float]
     undecided: Sequence[_Card]
     chat_probes: Sequence[str]
@@ -106,7 +107,7 @@ class _Summary:
 
 
 def calibration_status(data: ReportData) -> CalibrationStatus:
-    """Match the cards with the probes and kinds of models in the run; baselines need none."""
+    """Match calibration cards with the probes and kinds of models in the run; baselines need no card."""
     baselines = data.baselines()
     methods: dict[tuple[str, str], list[str]] = {}
     for way in data.ways_of_asking():
@@ -129,7 +130,10 @@ def calibration_status(data: ReportData) -> CalibrationStatus:
 
 
 def card_views(cards: Sequence[Mapping[str, Any]], status: CalibrationStatus, start: int = 0) -> list[dict[str, Any]]:
-    """Format cards for the page: verdict, table of contents by models, and provenance."""
+    """Format calibration cards for the page: verdict, scores by content and model, and provenance.
+
+    ``start`` is the number of the first card in the HTML ids.
+    """
     views = []
     for index, card in enumerate(cards, start):
         context, probe = _card(card), str(card.get("probe", ""))
@@ -158,7 +162,10 @@ def card_views(cards: Sequence[Mapping[str, Any]], status: CalibrationStatus, st
 
 
 def missing_views(status: CalibrationStatus) -> list[dict[str, str]]:
-    """Describe the probes and kinds of models that have no card, each with the command that makes one."""
+    """Describe each pair of probe and kind of model without a card, with the command that calibrates the probe.
+
+    The command is empty for the probe ``recall`` and the chat probes.
+    """
     unseen_task = _UNSEEN_TASK if _UNSEEN_TASK in status.tasks else ""
     return [
         {
@@ -170,7 +177,10 @@ def missing_views(status: CalibrationStatus) -> list[dict[str, str]]:
 
 
 def calibration_sentences(status: CalibrationStatus) -> list[str]:
-    """Say for the summary which probes passed their calibration; failures are in :func:`calibration_warnings`."""
+    """Write the summary of passed, undecided and missing calibrations.
+
+    :func:`calibration_warnings` reports failures.
+    """
     cards = [_card(card) for card in status.cards]
     passed = [card for card in cards if card.passed]
     rows = [row for card in passed for row in card.rows if row.model == _MODELS[0]]
@@ -192,12 +202,12 @@ def calibration_sentences(status: CalibrationStatus) -> list[str]:
 
 
 def calibration_warnings(status: CalibrationStatus) -> list[str]:
-    """Warn of probes that failed their calibration."""
+    """Write a warning for each probe that failed its calibration."""
     return _say("warnings", [_card(card) for card in status.cards if card.get("passed") is False])
 
 
 def describe_calibration(status: CalibrationStatus) -> list[str]:
-    """Describe the result of each card for the methods section."""
+    """Describe the result of each calibration card for the methods section."""
     missing = [pair for pair in status.missing if pair[0] != _RECALL]
     return _say("methods", [_card(card) for card in status.cards], missing)
 
@@ -228,7 +238,7 @@ def _card(card: Mapping[str, Any]) -> _Card:
 
 
 def _matrix(rows: Sequence[Mapping[str, Any]], percent: bool) -> dict[str, Any]:
-    """Arrange the rows as contents by models; a cell may hold several rows."""
+    """Arrange the scores of a card as a table of contents by models; a cell may contain several scores."""
 
     def in_order(name: str, order: Sequence[str]) -> list[str]:
         names = dict.fromkeys(str(row.get(name, "")) for row in rows)

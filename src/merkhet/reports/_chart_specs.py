@@ -1,4 +1,4 @@
-"""Charts that analyses describe as data: lines, stacked bars and groups of bars."""
+"""Charts that analyses specify as data: line charts, stacked bars and grouped bars."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ from merkhet.reports.scoreboard import Series
 
 _Row = Mapping[str, Any]
 _FACET_WIDTH, _FACET_HEIGHT = 138.0, 92.0
-"""Width and height of one of several panels, in pixels."""
+"""Width and height of each panel in a chart with several panels, in pixels."""
 _MAX_BAR_WIDTH = 46.0
-"""Width of a bar if there are few, in pixels."""
+"""Maximum width of a bar, in pixels."""
 _HEIGHT = 190.0
 _MAX_TICKS = 8
 _MAX_MARKED_POINTS = 25
-"""With more positions along x, only some points of a line get a symbol."""
+"""Maximum number of x positions at which every point of a line gets a symbol."""
 _INSET = 9.0
 """Pixels between the edges of a plot and the first and last point of a line."""
 
 
 @dataclass(frozen=True)
 class _ChartSpec:
-    """Description of a figure by an analysis, without the rows."""
+    """An analysis's specification of a chart, without its data rows."""
 
     name: str
     caption: str
@@ -62,14 +62,14 @@ class _ChartSpec:
     percent: bool
     baselines: Collection[str]
     log: bool = False
-    """Whether x is logarithmic."""
+    """Whether the x axis is logarithmic."""
     zero: bool = True
-    """Whether the axis of scores includes 0."""
+    """Whether the score axis includes 0."""
 
     def make_chart(
         self, chart: svg.Drawing, description: str, rows: Sequence[_Row], unit: str, axis_start: float = 0.0
     ) -> NamedChart:
-        """Make a named chart; its caption also states the number of questions and explains the thin lines."""
+        """Make a named chart, and add the number of questions and an explanation of the intervals to its caption."""
         sizes = [int(size) for row in rows if (size := fmt.finite_or_none(row.get("n"))) is not None]
         has_intervals = any(fmt.finite_or_none(row.get("low")) is not None for row in rows)
         interval_note = "Thin lines are 95% bootstrap intervals" if has_intervals else ""
@@ -79,7 +79,7 @@ class _ChartSpec:
 
 
 def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection[str] = ()) -> NamedChart | None:
-    """Make the chart that an analysis describes; None if it has no data or its kind is unknown."""
+    """Make the chart that ``content`` specifies; return None if it has no data or an unknown kind."""
     rows = [row for row in content.get("rows") or () if isinstance(row, Mapping)]
     make_chart = {"lines": _lines, "stack": _stack, "bars": _bars}.get(str(content.get("kind")))
     if make_chart is None or not rows:
@@ -95,7 +95,7 @@ def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection
 
 
 def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
-    """Draw a line with points and intervals for each value of ``line``; baselines are grey and dotted."""
+    """Draw a line chart with one line per value of the key ``line``; baselines are grey and dotted."""
     known = [row for row in rows if fmt.finite_or_none(row.get("value")) is not None]
     if not known:
         return None
@@ -146,7 +146,7 @@ def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
 
 
 def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[str, layout.LegendEntry]:
-    """Choose colours, symbols and dashes, so that lines are distinct without colour too."""
+    """Choose a colour, symbol and dash for each line, so that lines differ even without colour."""
     dashes = itertools.cycle(DASHES)
     colours = assign_colours([line in baselines for line in labels])
     return {
@@ -164,7 +164,10 @@ def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[st
 def _x_positions(
     positions: Sequence[Any], lines: Sequence[str], spec: _ChartSpec, width: float, is_numeric: bool
 ) -> tuple[Callable[[layout.Point], float], list[svg.Mark]]:
-    """Return the x position of a point as a function, and the labels below; lines over categories are dodged."""
+    """Return a function from a point to its x position, and the labels of the x axis.
+
+    At a category, the points of different lines are shifted sideways to avoid overlap.
+    """
     if is_numeric:
         axis, scale = _number_axis(positions, spec, width)
         return (lambda point: scale(float(point.group))), layout.ticks_below(axis, scale, _HEIGHT, width)
@@ -178,7 +181,7 @@ def _x_positions(
 
 
 def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> tuple[Axis, Scale]:
-    """Return the numeric axis along x; on a logarithmic axis with few positions, these are the ticks."""
+    """Return the numeric x axis and its scale; a logarithmic axis with few positions has a tick at each."""
     low, high = float(min(positions)), float(max(positions))
     if spec.log and low > 0:
         ticks = sorted(map(float, positions)) if len(positions) <= _MAX_TICKS else log_ticks(low, high)
@@ -192,7 +195,10 @@ def _number_axis(positions: Sequence[float], spec: _ChartSpec, width: float) -> 
 
 
 def _value_axis(points: Sequence[layout.Point], spec: _ChartSpec) -> Axis:
-    """Return the score axis, which begins at 0 or, without ``zero``, at the tenth below the lowest interval."""
+    """Return the score axis, which includes 0.
+
+    Without ``spec.zero``, a percent axis begins at the multiple of 10% below the lowest interval instead.
+    """
     low, high = min(point.low for point in points), max(point.high for point in points)
     if not spec.percent:
         return value_axis(min(0.0, low), max(0.0, high), number_labels, title=spec.y)
@@ -201,9 +207,9 @@ def _value_axis(points: Sequence[layout.Point], spec: _ChartSpec) -> Axis:
 
 
 def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
-    """Draw a panel for each value of ``panel``, a group for each ``x``, and a bar with interval for each ``bar``.
+    """Draw a panel per value of the key ``panel``, a bar group per value of ``x``, and a bar per value of ``bar``.
 
-    If x and bar both have titles (P1, P2), every bar is a separate group, labelled with both (EX/NO).
+    If the x axis and the legend both have titles, each bar is a separate group with a label such as ``EX/NO``.
     """
     known = [row for row in rows if fmt.finite_or_none(row.get("value")) is not None]
     if not known:
@@ -246,7 +252,7 @@ def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
 
 
 def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[..., list[svg.Mark]]) -> list[svg.Mark]:
-    """Draw small panels in two columns with one scale; values are labelled at the left, positions at the bottom."""
+    """Draw small panels in two columns with a common scale; only the left and bottom panels have axis labels."""
     marks: list[svg.Mark] = []
     for number, (head, points) in enumerate(panels.items()):
         left, top = (_FACET_WIDTH + 22) * (number % 2), (_FACET_HEIGHT + 34) * (number // 2)
@@ -258,7 +264,7 @@ def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[
 
 
 def _stack(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
-    """Draw a bar for each value of ``bar``, its parts stacked end to end."""
+    """Draw a stacked bar for each value of the key ``bar``, with a segment for each value of ``part``."""
     cells: list[tuple[str, str, Any]] = [
         (fmt.printable(row["bar"]), fmt.printable(row["part"]), row.get("count")) for row in rows
     ]
@@ -280,7 +286,7 @@ def _stack(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
 
 
 def _interval(row: _Row) -> tuple[float, float, float]:
-    """Return a row's value and the ends of its interval; without an interval, both are the value."""
+    """Return the value of a row and the low and high ends of its interval; a missing end equals the value."""
     value = float(row["value"])
     low, high = (fmt.finite_or_none(row.get(end)) for end in ("low", "high"))
     return value, value if low is None else low, value if high is None else high

@@ -1,4 +1,4 @@
-"""Style of all figures: colours and symbols for any colour vision, short labels, captions."""
+"""Common style of figures: colour-blind-safe colours, symbols, short labels and captions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ COLOURS = (
     *("#a6d96a", "#3b0f70", "#F0E442", "#661100", "#f4a6c0", "#1b3a57"),
 )
 """Colours of models. The first five are from Okabe and Ito's palette (2008, https://jfly.uni-koeln.de/color/). All are
-distinct with any colour vision, and neighbours are distinct in grey."""
+distinct for colour-blind readers, and neighbouring colours are distinct in greyscale."""
 SEGMENT_COLOURS = (*COLOURS, VERMILION, "#c8c8ce")
-"""Colours of bar segments, for figures with more kinds of bars than models."""
+"""Colours of bars and bar segments, of which a figure may need more than there are colours of models."""
 GREYS = ("#9a9a9a", "#66666b", "#c8c8ce")
 """Colours of baselines."""
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
@@ -36,7 +36,7 @@ _FOLDER = re.compile(r"^[\w.-]+(?:/[\w.-]+)*/(?=[\w.-])")
 
 
 class Figure(NamedTuple):
-    """A drawn figure: a plain-text caption and inline SVG, whose texts are escaped."""
+    """A drawn figure: plain-text caption, and inline SVG with escaped texts."""
 
     caption: str
     svg: Markup
@@ -44,17 +44,17 @@ class Figure(NamedTuple):
 
 @dataclass(frozen=True)
 class NamedChart:
-    """A chart with its texts."""
+    """A chart with its name, caption and description."""
 
     name: str
     """File name without its suffix."""
     caption: str
-    """What the chart shows, its number of questions, and what the thin lines are."""
+    """Full caption: subject, number of questions, and meaning of the marks."""
     drawing: Drawing
     title: str = ""
-    """A short caption for pages that explain the rest once."""
+    """Short caption, for pages that explain the marks once for all charts."""
     description: str = ""
-    """A text alternative for readers who cannot see the chart."""
+    """Text alternative for screen readers."""
 
 
 def draw_figure(chart: NamedChart) -> Figure:
@@ -63,12 +63,12 @@ def draw_figure(chart: NamedChart) -> Figure:
 
 
 def line_colours(series: Sequence[Series], baselines: Collection[str]) -> dict[Series, str]:
-    """Assign each line a colour; baselines are grey."""
+    """Assign a colour to each line of the scoreboard; baselines are grey."""
     return dict(zip(series, assign_colours([line.model in baselines for line in series]), strict=True))
 
 
 def assign_colours(is_baseline: Sequence[bool]) -> list[str]:
-    """Assign colours to lines in order; ``is_baseline`` says which lines are baselines."""
+    """Return a colour for each line, in order; ``is_baseline`` marks the lines that are baselines."""
     used = {True: 0, False: 0}
     colours = []
     for baseline in is_baseline:
@@ -79,9 +79,9 @@ def assign_colours(is_baseline: Sequence[bool]) -> list[str]:
 
 
 def short_labels(series: Sequence[Series]) -> dict[Series, str]:
-    """Shorten labels so that they fit beside a bar and stay distinct: without folder, with a middle ellipsis.
+    """Shorten the labels of lines to fit beside a bar: drop the folder, and truncate with a middle ellipsis.
 
-    Labels that would be truncated to the same text begin at the word where they differ.
+    Labels stay distinct: those with the same truncated text begin at the first differing word or get a number.
     """
     bare = {line: _FOLDER.sub("", line.label) for line in series}
     bare = {line: name if list(bare.values()).count(name) == 1 else line.label for line, name in bare.items()}
@@ -99,7 +99,7 @@ def short_labels(series: Sequence[Series]) -> dict[Series, str]:
 
 
 def _differing_word(names: Sequence[str]) -> int:
-    """Return the start of the first word in which the names differ."""
+    """Return the index at which the first differing word of the names begins."""
     first, last = min(names), max(names)
     size = next((index for index, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first))
     return first.rfind(" ", 0, size) + 1
@@ -113,7 +113,7 @@ def truncate_middle(name: str, length: int = _MAX_LABEL) -> str:
 
 
 def _take_width(letters: Iterable[str], width: int) -> str:
-    """Return the first letters that fit into ``width`` terminal cells."""
+    """Return the longest prefix of ``letters`` that fits into ``width`` terminal cells."""
     fitting = []
     for letter in letters:
         width -= cell_len(letter)
@@ -124,7 +124,7 @@ def _take_width(letters: Iterable[str], width: int) -> str:
 
 
 def sample_size_text(sizes: Collection[int], unit: str = "questions") -> str:
-    """Write the number of questions behind a figure for its caption; empty if unknown."""
+    """Format the number of questions for a caption, such as ``n = 100–250 questions``; empty if unknown."""
     known = sorted({size for size in sizes if size})
     if not known:
         return ""
@@ -136,7 +136,7 @@ def sample_size_text(sizes: Collection[int], unit: str = "questions") -> str:
 def score_tooltip(
     value: Any, low: Any = None, high: Any = None, *, n: Any = None, chance: float | None = None, percent: bool = True
 ) -> str:
-    """Write a score with its interval, chance and number of questions; unknown values are left out."""
+    """Format a score with its interval, chance level and number of questions; unknown values are omitted."""
     ends = fmt.interval(low, high, percent=percent)
     chance_text = "" if chance is None else f", chance {fmt.score(chance, percent=percent)}"
     count = "" if n is None else f", n = {fmt.count(n)}"
@@ -144,5 +144,5 @@ def score_tooltip(
 
 
 def join_sentences(*parts: str) -> str:
-    """Join the parts that are not empty into sentences, each with its full stop."""
+    """Join the non-empty ``parts`` with spaces; a part without final punctuation gets a full stop."""
     return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)

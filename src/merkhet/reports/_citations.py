@@ -1,4 +1,4 @@
-"""Citations of a report as BibTeX: merkhet, the suite, and the statistics used."""
+"""Citations of a report: BibTeX entries of merkhet, the suite and the statistical methods."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ _SPECIAL = re.compile(r"[&%$#_]")
 
 
 class StatisticsCiter:
-    """Citations of statistical sources by BibTeX key; the cited keys are collected."""
+    """In-text citations of statistical sources; collects the cited BibTeX keys in ``keys``."""
 
     def __init__(self) -> None:
         self.keys: dict[str, None] = {}
 
     def __call__(self, key: str) -> str:
-        """Cite a source in the text, as :func:`cite_in_text` does."""
+        """Return the in-text citation of a source, in the style of :func:`cite_in_text`."""
         self.keys[key] = None
         return _author_year(_statistics_entries()[key])
 
 
 def bibliography(version: str, suite: str, citations: Iterable[str], statistics: Iterable[str]) -> list[str]:
-    """Return the BibTeX entries of all citations, one for each key; a plain-text citation becomes a note."""
+    """Return the BibTeX entries of merkhet, the suite and the statistical sources, without duplicate keys.
+
+    Args:
+        citations: The suite's citations; a plain-text citation becomes a ``@misc`` entry with a note.
+        statistics: BibTeX keys of the cited statistical sources.
+    """
     software = _SOFTWARE % (f",\n  version = {{{version}}}" if version else "")
     suite_entries = [
         text.strip() if text.lstrip().startswith("@") else _misc_entry(f"{_key(suite)}-{number}", text)
@@ -41,7 +46,7 @@ def bibliography(version: str, suite: str, citations: Iterable[str], statistics:
 
 
 def cite_in_text(citations: Sequence[str]) -> str:
-    """Cite BibTeX entries as in ``Gao et al., 2022; Heinzerling and Inui, 2021``.
+    """Return the in-text citation of BibTeX entries, such as ``Gao et al., 2022; Heinzerling and Inui, 2021``.
 
     An entry without authors is cited by its title. Plain-text citations are skipped.
     """
@@ -80,7 +85,7 @@ def _key(name: str) -> str:
 
 
 def _misc_entry(key: str, text: str) -> str:
-    """Make a BibTeX entry of plain text; TeX markup is escaped or removed."""
+    """Make a BibTeX ``@misc`` entry from plain text; TeX markup is escaped or removed."""
     plain = _SPECIAL.sub(lambda match: "\\" + match[0], re.sub(r"[{}\\]", "", " ".join(text.split())))
     years = re.findall(r"\b(?:19|20)\d\d\b", plain)
     year = f",\n  year = {{{years[-1]}}}" if years else ""

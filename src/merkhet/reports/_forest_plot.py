@@ -1,4 +1,4 @@
-"""Forest plot of paired differences of models."""
+"""Forest plot of the paired differences between models."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _MAX_PAIRS = 60
 _MAX_NAME_WIDTH = 260.0
 _PLOT_WIDTH = PANEL - 120
 _ROW_HEIGHT, _HEADING_HEIGHT = 24.0, 26.0
-"""Heights of a row and of a panel's heading, in pixels."""
+"""Heights of a plot row and of a panel heading, in pixels."""
 
 
 def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | None:
-    """Draw the difference of each pair of models with its interval, filled if it is significant.
+    """Draw the score difference of each pair of models with its interval; significant differences are filled points.
 
-    If any metric is a share, only shares are drawn, in percentage points; otherwise, all metrics are drawn.
-    Any key of ``comparisons`` but ``difference`` may be absent. None if there is nothing to draw.
+    If any metric is a share, only shares are drawn, in percentage points. Keys of a comparison may be absent; a
+    comparison without ``difference`` is skipped. Return None if no comparison has a difference.
     """
     known = [pair for pair in comparisons if fmt.finite_or_none(pair.get("difference")) is not None]
     shares = [pair for pair in known if _is_share(pair)]
@@ -50,7 +50,7 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
 
 
 def _forest(points: Sequence[Point], axis: Axis) -> Drawing:
-    """Draw a panel for each task and metric, all above the same axis."""
+    """Draw a panel for each task and metric, stacked above a common axis."""
     scale = axis.scale(0.0, _PLOT_WIDTH)
     marks: list[Mark] = []
     bottom = 0.0
@@ -80,7 +80,7 @@ def _is_share(pair: Mapping[str, Any]) -> bool:
 
 
 def _difference(pair: Mapping[str, Any], factor: float) -> Point:
-    """Make the plotted point of a comparison: grouped by task and metric, and filled if significant."""
+    """Make the point of a comparison in the panel of its task and metric; a significant one is filled."""
     value, low, high = (fmt.finite_or_none(pair.get(name)) for name in ("difference", "low", "high"))
     value = value or 0.0
     low, high = (value if low is None else low), (value if high is None else high)

@@ -1,4 +1,4 @@
-"""Heat maps: groups by models for one score, and groups by tasks for one model relative to chance."""
+"""Heat maps: groups of questions by models for one score, and by tasks for one model."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from merkhet.reports.scoreboard import ScoreCell, ScoreColumn, Series, above_cha
 _MAX_ROWS = 40
 _MAX_LINES = 24
 _BLUES = ("#cfe1f2", "#a8cee5", "#74b2d7", "#4592c6", "#206fb2", "#0a4a90")
-"""Colours from 0 to the maximum."""
+"""Colours of scores from 0 to the maximum."""
 _AGAINST_CHANCE = ("#b35806", "#f1b26e", "#f7f7f7", "#7fb3d8", "#08519c")
-"""Colours from below chance (orange) to perfect (blue), for any colour vision; in grey, read the numbers."""
+"""Colour-blind-safe colours of scores, from below chance (orange) to perfect (blue).
+
+In greyscale, the two ends look alike, and only the numbers are distinct."""
 _CHANCE_INK = "#a03c00"
 _BORDER = "#d8d8de"
 _ROW_HEIGHT = 21.0
 _LEGEND_STEPS, _LEGEND_STEP_WIDTH, _LEGEND_HEIGHT = 35, 6.0, 10.0
-"""Colour legend: number of steps, width of a step and height, in pixels."""
+"""Number of steps in the colour legend, and width and height of a step in pixels."""
 
 
 @dataclass(frozen=True)
 class _Square:
-    """A cell of a heat map."""
+    """A coloured cell of a heat map, with its number and tooltip."""
 
     row: int
     column: int
@@ -43,7 +45,10 @@ class _Square:
 def heat_chart(
     rows: list[dict[str, Any]], group: str, column: ScoreColumn, series: Sequence[Series]
 ) -> NamedChart | None:
-    """Draw groups by models for one score, with chance; at most the forty groups with most questions."""
+    """Draw a heat map of one score: groups by models, with a column for chance.
+
+    At most forty groups are drawn, those with the most questions. Return None if fewer than two groups have scores.
+    """
     values: dict[str, dict[str, Any]] = {}
     sizes: dict[str, int] = {}
     chances: dict[str, float] = {}
@@ -106,7 +111,8 @@ def task_heat_charts(
 ) -> list[NamedChart]:
     """Draw a heat map for each model: groups (such as domains) by tasks.
 
-    The number is the score. The colour is (score - chance) / (1 - chance): white at chance, blue above, orange below.
+    A cell shows the score. Its colour shows (score - chance) / (1 - chance): white at chance, blue above, orange below.
+    The list is empty if fewer than two groups or tasks have scores.
     """
     column_of_task: dict[str, ScoreColumn] = {}
     for column in columns:
@@ -203,10 +209,11 @@ def _heat_map(
     width: float,
     border: tuple[str, float],
 ) -> list[Mark]:
-    """Draw squares with their numbers, row names at the left and slanted column labels above.
+    """Draw the cells with their numbers, row names at the left and slanted column labels above.
 
     Args:
-        border: Colour and width of the lines between squares.
+        width: Width of a cell in pixels.
+        border: Colour and width of the lines between cells.
     """
     centres = [_ROW_HEIGHT * (row + 0.5) for row in range(len(names))]
     return [
@@ -232,14 +239,14 @@ def _heat_map(
 
 
 def _number_label(row: int, column: int, text: str, ink: str, width: float) -> Label:
-    """Write the number of a square, dark on light or light on dark."""
+    """Make the label with the number of a cell."""
     x, y = width * (column + 0.5), _ROW_HEIGHT * (row + 0.5) + BASELINE_SHIFT * SMALL
     return Label(x, y, text, "middle", SMALL, fill="" if ink == INK else ink, inert=True)
 
 
 def _colour_legend(top: float) -> list[Mark]:
-    """Draw the colour legend, with chance in the middle."""
-    # Each step overlaps the next one, so that there are no gaps between them.
+    """Draw the colour legend, from below chance to perfect, with chance in the middle."""
+    # Each step overlaps the next one to avoid visible gaps.
     marks: list[Mark] = [
         Bar(
             _LEGEND_STEP_WIDTH * step,
@@ -258,7 +265,7 @@ def _colour_legend(top: float) -> list[Mark]:
 
 
 def _shade(colours: Sequence[str], share: float) -> str:
-    """Return the colour at a share of the way through evenly spaced colours."""
+    """Interpolate between evenly spaced colours; ``share`` 0 is the first colour and 1 the last."""
     position = min(max(share, 0.0), 1.0) * (len(colours) - 1)
     first = min(int(position), len(colours) - 2)
     pairs = zip(_channels(colours[first]), _channels(colours[first + 1]), strict=True)

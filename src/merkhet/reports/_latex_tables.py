@@ -1,4 +1,4 @@
-"""LaTeX tables in booktabs style, and escaping of text for LaTeX."""
+"""Writer of LaTeX tables in booktabs style, and LaTeX escaping."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ESCAPES = {
     '"': r"\char34{}",
     "`": r"\textasciigrave{}",
     "'": "'{}",
-    # At the start of a row these would be parsed as options of the line before.
+    # At the start of a row, LaTeX would parse these characters as options of the previous line break.
     **{letter: f"{{{letter}}}" for letter in "[*"},
     **{"–": "--", "—": "---", "…": r"\ldots{}", "‘": "`{}", "’": "'{}", "“": "``", "”": "''"},
     **{"−": "$-$", "×": r"$\times$", "±": r"$\pm$", "≤": r"$\le$", "≥": r"$\ge$", "→": r"$\to$"},
@@ -62,15 +62,15 @@ _LONG_TABLE = r"""{\%(size)s
 """
 _LAST_LATIN = 0x024F
 _MAX_WORD, _MAX_TEXT_WIDTH, _MAX_ROWS, _PAPER_COLUMN_WIDTH, _PAGE_WIDTH = 18, 44, 45, 46, 76
-"""Limits in characters and rows. A longer word may be broken, a wider text column is wrapped, a longer table spans
-pages, a wider row spans both columns of a paper, and one wider than a page is shrunk."""
+"""Limits in characters and rows, in this order: a longer word may be broken, a wider text column is wrapped, a table
+with more rows spans several pages, a wider table spans both columns of a paper, and a still wider one is shrunk."""
 
 
 def as_latex(table: ReportTable) -> str:
-    """Write the table in booktabs style: the best of a column bold, intervals in small type, caption and label.
+    """Write the table in booktabs style, with caption and label.
 
-    A comment names the packages that it needs. Every special character is escaped. Numbers are right-aligned. A wide
-    table spans the columns of a paper.
+    The best value of a column is bold, and intervals are in small type. Special characters are escaped. A comment names
+    the LaTeX packages that the table needs. A wide table spans both columns of a paper.
     """
     columns = [_column_type(table, index) for index in range(len(table.columns))]
     width = _width(table)
@@ -98,12 +98,12 @@ def as_latex(table: ReportTable) -> str:
 
 
 def shrink_to_fit(content: str) -> str:
-    """Wrap LaTeX so that it shrinks to the text width if it is wider (needs graphicx)."""
+    """Wrap LaTeX ``content`` in a box that shrinks wide content to the line width (needs graphicx)."""
     return f"\\resizebox{{\\ifdim\\width>\\linewidth \\linewidth\\else \\width\\fi}}{{!}}{{%\n{content}%\n}}"
 
 
 def escape_latex(text: str) -> str:
-    """Escape text so that LaTeX prints it literally; formatting characters are removed."""
+    """Escape text so that LaTeX prints it literally; invisible Unicode format characters are removed."""
     plain = fmt.printable(text)
     output = []
     word_length = 0
@@ -116,7 +116,7 @@ def escape_latex(text: str) -> str:
             output.append(_ESCAPES[letter])
         elif letter.isspace():
             output.append(" ")
-        elif letter == previous and letter in "-,":  # TeX turns two in a row into a dash or a quotation mark.
+        elif letter == previous and letter in "-,":  # TeX prints two of them as a dash or a quotation mark.
             output.append(f"{{}}{letter}")
         elif unicodedata.category(letter) != "Cf":
             output.append(letter)
@@ -124,7 +124,7 @@ def escape_latex(text: str) -> str:
 
 
 def preamble(packages: Sequence[str], text: str) -> str:
-    """Write comments with the packages needed and, for text beyond the Latin script, the program."""
+    """Write LaTeX comments that name the needed packages and, for non-Latin text, the needed LaTeX engine."""
     comment = f"% \\usepackage{{{', '.join(packages)}}}\n"
     if any(ord(letter) > _LAST_LATIN and letter not in _ESCAPES and letter.isalpha() for letter in text):
         comment += "% The text has non-Latin scripts: use XeLaTeX or LuaLaTeX with fonts that cover them.\n"
@@ -163,7 +163,7 @@ def _number(cell: TableCell) -> str:
 
 
 def _number_text(text: str) -> str:
-    """Escape a number or an interval; a hyphen before a digit becomes a minus."""
+    """Escape a number or an interval; a hyphen before a digit becomes a minus sign."""
     return re.sub(r"(?<![\w.}])-(?=\d)", "$-$", escape_latex(text))
 
 
@@ -173,7 +173,7 @@ def _all_text(table: ReportTable) -> str:
 
 
 def _width(table: ReportTable) -> int:
-    """Estimate the width of the table in characters from the longest cell of each column."""
+    """Estimate the width of the table in characters, from the longest cell of each column."""
     width = 0
     for index, column in enumerate(table.columns):
         cells = [len(row[index].text) + 0.75 * len(row[index].interval) for row in (*table.rows, *table.foot)]

@@ -1,4 +1,4 @@
-"""Methods section of a run: what was asked of which models, and how it was scored and compared.
+"""Methods section of a report: questions, models, probes, scoring and statistics of a run.
 
 This module collects numbers and names; the sentences are in ``templates/methods.txt.j2``.
 """
@@ -32,7 +32,7 @@ _LANGUAGES = {
 }
 _DEVICES = {"cpu": "a CPU", "cuda": "a GPU"}
 _UNSCORED_PROBES = ("recall", "answer", "judge")
-"""Probes whose sentence says how answers are scored, so that their methods need no description."""
+"""Probes whose description in the template explains the scoring, so that their methods are not described."""
 _TRAINING_NUMBERS = ("epochs", "learned", "steps", "statements", "symbols")
 _MAX_NAMED = 20
 _MAX_TRAININGS = 6
@@ -43,7 +43,7 @@ ModelRecord = Mapping[str, Any]
 
 
 class AskedCounts(NamedTuple):
-    """Numbers of questions, of their facts, and of questions of each task."""
+    """Number of questions in total, of facts behind them, and of questions by task."""
 
     questions: int
     facts: int
@@ -51,7 +51,7 @@ class AskedCounts(NamedTuple):
 
 
 class ScoringMethod:
-    """A scoring method, with the parts of its name."""
+    """A scoring method, with its name split into layer, masking, scope and pooling."""
 
     mask_count = ANSWER_LENGTH
 
@@ -68,7 +68,10 @@ class ScoringMethod:
 
 
 def count_asked(data: ReportData) -> AskedCounts:
-    """Count from the run's tables or, if these are a sample or hold variants of statements, from its record."""
+    """Count the questions, facts and tasks of a run from its question table.
+
+    The counts come from the run's record if the table is empty, a sample, or the questions of an experiment.
+    """
     record = data.record.get("questions") or {}
     if data.suite.get("experiment") or data.record.get("sampled") or not data.questions.num_rows:
         return AskedCounts(int(record.get("count") or 0), int(record.get("facts") or 0), record.get("by_task") or {})
@@ -84,10 +87,10 @@ def methods_text(
     """Write the methods section.
 
     Args:
-        choices: number of candidates of each question; 0 if unknown.
+        choices: Number of candidates of each question; 0 if unknown.
 
     Returns:
-        The paragraphs, and the keys of the statistical sources that they cite.
+        The paragraphs, and the BibTeX keys of the statistical sources that they cite. Both are empty without questions.
     """
     if not count_asked(data).questions:
         return [], []
@@ -101,7 +104,7 @@ def methods_text(
 def _methods(
     data: ReportData, choices: Sequence[int], calibration: CalibrationStatus, cite: StatisticsCiter
 ) -> dict[str, Any]:
-    """Collect the numbers and names that the template needs."""
+    """Collect the numbers and names for the template of the methods section."""
     record, study, suite = data.record, data.study, data.suite
     asked, baselines = count_asked(data), data.baselines()
     ways = data.ways_of_asking()
@@ -170,7 +173,7 @@ def _methods(
 
 
 def _distinct(items: Iterable[Any]) -> list[Any]:
-    """Return the items without repetition; they may be unhashable."""
+    """Return the items without duplicates, in order; items may be unhashable."""
     distinct: list[Any] = []
     for item in items:
         if item not in distinct:
@@ -188,7 +191,7 @@ def _named_model(name: str, model: ModelRecord) -> dict[str, Any]:
 
 
 def _endpoint(model: ModelRecord) -> dict[str, Any]:
-    """Describe the address and the settings that a chat model was asked with."""
+    """Return the name, address, sampling settings and system prompt of a remote model."""
     omitted = [name.strip() for name in str(model.get("left_out") or "").split(",")]
     temperature = fmt.finite_or_none(model.get("temperature"))
     settings = {
@@ -204,7 +207,7 @@ def _endpoint(model: ModelRecord) -> dict[str, Any]:
 
 
 def _training(model: ModelRecord) -> dict[str, Any]:
-    """Describe how a model was trained; None for numbers that its learner does not record."""
+    """Return the learner and the training numbers of a model; unrecorded numbers are None."""
     record = model["learned"]
     curve = (record.get("curve") or ()) if record["learner"] == "memorize" else ()
     shares = [fmt.finite_or_none(epoch.get("acc@1")) for epoch in curve]
@@ -254,7 +257,7 @@ def _statistics(data: ReportData, cite: StatisticsCiter) -> dict[str, Any] | Non
         "has_chance": _any_number(rows, "chance"),
         "has_adjusted": _any_number(rows, "adjusted"),
         "average_over": data.suite.get("average_over"),
-        # Scores use these defaults, so the text matches them.
+        # Scores are computed with these defaults, so the text states them.
         "resamples": inspect.signature(clustered_interval).parameters["resamples"].default,
         "permutations": inspect.signature(paired_difference).parameters["flips"].default,
         "closed_form_above": MAX_BOOTSTRAP_FACTS if any(row.get("probe") == "recall" for row in rows) else None,
@@ -268,7 +271,7 @@ def _statistics(data: ReportData, cite: StatisticsCiter) -> dict[str, Any] | Non
 
 
 def describe_metrics(metrics: Iterable[str]) -> list[tuple[str, str]]:
-    """Return the label and description of each metric once; the description is empty if unknown."""
+    """Return the label and description of each distinct metric; an unknown metric has an empty description."""
     descriptions = []
     for metric in dict.fromkeys(metrics):
         kind, at, number = metric.partition("@")

@@ -1,4 +1,4 @@
-"""Byte budgets that keep a page small however long its labels are."""
+"""Byte budgets that limit the size of an HTML page."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from markupsafe import Markup, escape
 
 Item = TypeVar("Item")
 _MARKUP_BYTES = 24
-"""Approximate bytes of markup around a value."""
+"""Approximate bytes of HTML markup around a value."""
 
 
 def page_bytes(value: Any) -> int:
-    """Estimate the bytes of a value in a page: its escaped texts and their markup."""
+    """Estimate the size of a value in an HTML page: its escaped texts and their markup, in bytes."""
     if isinstance(value, Markup):
         return len(value.encode("utf-8", "replace"))
     if isinstance(value, str):
@@ -26,7 +26,7 @@ def page_bytes(value: Any) -> int:
 
 
 def take_fitting(items: Iterable[Item], budget: int, *, minimum: int = 1) -> list[Item]:
-    """Return the first items that fit into ``budget`` bytes, but at least ``minimum`` of them."""
+    """Return the first items that fit into ``budget`` bytes, but at least ``minimum`` items."""
     fitting: list[Item] = []
     for item in items:
         budget -= page_bytes(item)
@@ -37,10 +37,10 @@ def take_fitting(items: Iterable[Item], budget: int, *, minimum: int = 1) -> lis
 
 
 def take_fitting_each(lists: Mapping[str, Sequence[Item]], budget: int) -> tuple[dict[str, list[Item]], int]:
-    """Take items from the lists in turn while they fit into ``budget`` bytes.
+    """Take the first item of each list, then the second, and so on, while items fit into ``budget`` bytes.
 
     Returns:
-        The items taken by list, and the number of items left out.
+        The items taken from each list, and the number of items left out of all lists.
     """
     fitting: dict[str, list[Item]] = {name: [] for name in lists}
     for position in range(max((len(items) for items in lists.values()), default=0)):

@@ -1,4 +1,4 @@
-"""Layout of figures: axes, labels without overlap, intervals, legends and panels of equal width."""
+"""Layout of figures: axes, non-overlapping labels, intervals, legends and panels of equal width."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from merkhet.reports._axis_scales import Axis, Scale
 from merkhet.reports._text_width import ASCENT, DESCENT, shorten, text_width, wrap
 
 VERMILION = "#D55E00"
-"""Red of Okabe and Ito's palette, reserved for chance; intervals use its black."""
+"""Vermilion of Okabe and Ito's palette, reserved for chance levels."""
 GRID = "#ececf0"
 AXIS = "#8a8a90"
 PANEL = 360.0
 MAX_NAME_WIDTH = 165.0
-"""Width of a panel and of the names in it, in pixels. In a paper's column (3 inches) letters are 7 points high."""
+"""Width of a panel and maximum width of a row name, in pixels. In a 3-inch column of a paper, text has 7 points."""
 ROW = 26.0
-"""Height of a row with its bar, in pixels."""
+"""Height of a plot row with one bar, in pixels."""
 SMALL = 11.7
-"""Size of the smallest letters, in pixels."""
+"""Smallest font size, in pixels."""
 SLANT = -38.0
 """Rotation of labels that do not fit side by side, in degrees."""
 BASELINE_SHIFT = 0.36
@@ -31,19 +31,20 @@ _LINE_HEIGHT = 1.2
 """Distance between baselines, in em."""
 _GAP = 6.0
 _KEY, _KEY_LINE, _KEY_GAP, _KEY_ROW, _KEY_LABEL = 9.5, 26.0, 14.0, 16.0, 180.0
-"""Legends, in pixels: widths of a symbol, of a line with symbol and of the gap; height of a row; longest label."""
+"""Sizes in legends, in pixels: symbol width, width of a line with symbol, gap between columns, row height, and maximum
+label width."""
 _MIN_PLOT_WIDTH, _MAX_TRIES = 60.0, 6
 _MAX_TITLE_LINES = 3
 
 
 @dataclass(frozen=True)
 class Point:
-    """A value with its interval. Without an interval, both ends are the value."""
+    """A plotted value with its interval; without an interval, ``low`` and ``high`` equal the value."""
 
     group: Any
-    """Position of the point, or of its group of bars."""
+    """Category or number on the axis, bar group, or panel that the point belongs to."""
     line: str
-    """Line or bar that it belongs to."""
+    """Name of the line, bar or plot row that the point belongs to."""
     value: float
     low: float
     high: float
@@ -64,7 +65,7 @@ class LegendEntry:
     line: bool = False
     """Whether a line is drawn behind the symbol."""
     dash: tuple[float, ...] = ()
-    """The dash of that line."""
+    """Dash pattern of the line behind the symbol."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,12 @@ class BarSegment:
 def fit_panel(
     build: Callable[[float], Sequence[svg.Mark]], keys: Sequence[LegendEntry] = (), title: str = ""
 ) -> svg.Drawing:
-    """Draw a plot and its labels, with a legend below, so that the panel is exactly `PANEL` pixels wide.
+    """Draw a plot with its labels and a legend below, in a panel that is ``PANEL`` pixels wide.
 
-    ``build`` makes the marks of a plot from its width in pixels; ``title`` is that of the legend.
+    Args:
+        build: Function from the width of the plot, without labels, to its marks.
+        keys: Entries of the legend.
+        title: Title of the legend.
     """
     width = PANEL - 2 * svg.PADDING
     marks: Sequence[svg.Mark] = ()
@@ -92,7 +96,7 @@ def fit_panel(
         excess = math.ceil(box.right + svg.PADDING) - math.floor(box.left - svg.PADDING) - PANEL
         if excess <= 0 and width > widest:
             marks, widest = candidate, width
-        # The width can oscillate: labels that a narrower plot drops or slants make room for a wider plot again.
+        # The width can oscillate: a narrower plot may drop or slant labels, which leaves room for a wider plot.
         if -1 <= excess <= 0 or width <= _MIN_PLOT_WIDTH:
             break
         width = max(_MIN_PLOT_WIDTH, width - excess - 0.5)
@@ -101,10 +105,10 @@ def fit_panel(
 
 
 def rows_frame(names: Sequence[str], axis: Axis, width: float) -> tuple[list[svg.Mark], Scale, list[float]]:
-    """Lay out rows with their names at the left and the axis of values below.
+    """Lay out plot rows, with their names at the left and the value axis below.
 
     Returns:
-        The marks of grid, names and axis, the scale of values, and the centres of the rows.
+        The marks of grid, names and axis; the scale of the value axis; and the y position of each row's centre.
     """
     bottom = ROW * len(names)
     scale = axis.scale(0.0, width)
@@ -136,7 +140,7 @@ def stacked_rows(
 
 
 def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float = MAX_NAME_WIDTH) -> list[svg.Mark]:
-    """Write the names of rows at their left, right-aligned."""
+    """Make the right-aligned labels at the left of plot rows; ``limit`` is their maximum width in pixels."""
     return [
         svg.Label(-_GAP, centre + BASELINE_SHIFT * svg.FONT_SIZE, shorten(name, svg.FONT_SIZE, limit), "end")
         for name, centre in zip(names, centres, strict=True)
@@ -144,7 +148,7 @@ def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float =
 
 
 def ticks_below(axis: Axis, scale: Scale, bottom: float, width: float) -> list[svg.Mark]:
-    """Label the ticks of a horizontal axis, every second or fourth if they would overlap, and write its title."""
+    """Make the tick labels and the title of a horizontal axis; some tick labels are dropped if they would overlap."""
     baseline = bottom + 1.25 * _GAP + ASCENT * svg.FONT_SIZE
     labels = _drop_overlapping(
         [svg.Label(scale(tick), baseline, text, "middle") for tick, text in zip(axis.ticks, axis.labels, strict=True)]
@@ -153,7 +157,7 @@ def ticks_below(axis: Axis, scale: Scale, bottom: float, width: float) -> list[s
 
 
 def _drop_overlapping(labels: Sequence[svg.Label]) -> list[svg.Label]:
-    """Keep all labels, or every second, fourth, …, so that none overlap."""
+    """Return all labels if none overlap, else every second, fourth, … label."""
     step = 1
     while step < len(labels):
         labels_kept = labels[::step]
@@ -168,7 +172,7 @@ def _drop_overlapping(labels: Sequence[svg.Label]) -> list[svg.Label]:
 
 
 def title_below(title: str, centre: float, width: float, top: float) -> list[svg.Mark]:
-    """Write the title of an axis below its labels, wrapped to the width of the plot."""
+    """Make the title of a horizontal axis, below the tick labels and wrapped to ``width`` pixels."""
     lines = wrap(title, svg.FONT_SIZE, width) if title else []
     if len(lines) > _MAX_TITLE_LINES:
         lines = [*lines[: _MAX_TITLE_LINES - 1], " ".join(lines[_MAX_TITLE_LINES - 1 :])]
@@ -186,10 +190,10 @@ def title_below(title: str, centre: float, width: float, top: float) -> list[svg
 def columns_frame(
     axis: Axis, left: float, width: float, top: float, height: float, *, labelled: bool = True
 ) -> tuple[list[svg.Mark], Scale]:
-    """Lay out a plot with the axis of values at its left.
+    """Lay out a plot with a vertical value axis at its left; ``labelled`` says whether the axis has labels and title.
 
     Returns:
-        The marks of grid, labels and title, and the scale of values.
+        The marks of grid, tick labels and title; and the scale of the value axis.
     """
     scale = axis.scale(top + height, top)
     marks: list[svg.Mark] = [*grid([(left, scale(tick), left + width, scale(tick)) for tick in axis.ticks])]
@@ -215,15 +219,16 @@ def columns_frame(
 
 
 def grid(segments: Sequence[tuple[float, float, float, float]]) -> list[svg.Mark]:
-    """Draw the grid lines of ticks."""
+    """Make the grid lines from their ``segments``; empty if there are none."""
     return [svg.Strokes(tuple(segments), GRID)] if segments else []
 
 
 def category_labels(
     labels: Sequence[str], centres: Sequence[float], pitch: float, top: float, size: float = svg.FONT_SIZE
 ) -> list[svg.Mark]:
-    """Label categories below a plot: wrapped, slanted, vertical, or only some of them, so that none overlap.
+    """Make non-overlapping category labels below a plot.
 
+    Labels are wrapped if they fit, else slanted, else vertical; vertical labels that would overlap are dropped.
     ``pitch`` is the distance between neighbouring centres.
     """
     width = pitch - 8
@@ -263,15 +268,15 @@ def bar_groups(
     label_size: float = svg.FONT_SIZE,
     labelled: tuple[bool, bool] = (True, True),
 ) -> list[svg.Mark]:
-    """Draw groups of bars side by side, with intervals and chance.
+    """Draw groups of bars side by side, with intervals and chance levels.
 
     Args:
         groups: Label of each group.
-        slots: Position of each line within a group.
-        bar_width: Width of a bar where the groups leave room for it.
-        outline: Width of the bars' outlines.
+        slots: Position within a group of the bar for each ``Point.line``.
+        bar_width: Maximum width of a bar.
+        outline: Width of the outline of a bar.
         title: Title below the groups.
-        labelled: Whether values are labelled at the left, and groups below.
+        labelled: Whether the value axis and the groups have labels.
     """
     marks, y = columns_frame(axis, left, width, top, height, labelled=labelled[0])
     pitch = width / len(groups)
@@ -299,9 +304,9 @@ def bar_groups(
 
 
 def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[svg.Mark]:
-    """Draw intervals as thin lines with a white rim, so that they are visible on dark bars.
+    """Draw intervals as thin lines with a white rim, which keeps them visible on dark bars.
 
-    ``caps`` is the length of the strokes across the ends of horizontal intervals.
+    ``caps`` is the length of the end strokes of horizontal intervals; 0 draws none.
     """
     intervals = tuple(segments)
     if not intervals:
@@ -313,7 +318,7 @@ def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: flo
 
 
 def legend_columns(widths: Sequence[float], width: float) -> int:
-    """Return how many entries of a legend fit into a row."""
+    """Return the number of legend columns that fit into ``width``, with entries spread evenly over the rows."""
     fitting = [columns for columns in range(len(widths), 1, -1) if _row_width(widths, columns) <= width]
     if not fitting:
         return 1
@@ -329,10 +334,10 @@ def _row_width(widths: Sequence[float], columns: int) -> float:
 def legend_below(
     marks: Sequence[svg.Mark], keys: Sequence[LegendEntry], title: str = "", width: float = 0.0
 ) -> list[svg.Mark]:
-    """Draw a legend in columns below a plot that begins at x = 0.
+    """Draw a legend in columns below a plot that begins at x = 0, with the title before the entries.
 
-    The legend is aligned with the plot or, if it would need several rows there, with the leftmost mark.
-    The title is written before the entries. ``width`` is the width of the figure, if it is wider than the marks.
+    The legend begins at x = 0 if it fits into one row there, else at the leftmost mark. ``width`` is the minimum width
+    of the figure.
     """
     if not keys:
         return []

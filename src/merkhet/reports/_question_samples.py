@@ -1,4 +1,4 @@
-"""Sampled questions of a run, and questions that two models answered differently."""
+"""Sample questions of a run, and questions that only one of two models answered correctly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from merkhet.reports.report_data import ReportData
 
 _TOP = 3
 _QUESTIONS_BUDGET = 500_000
-"""Approximate bytes that all questions may take in a page."""
+"""Approximate maximum size of all sample questions in a page, in bytes."""
 _MAX_NAME = 80
 _MANY_LINES = 8
 _MANY_TASKS = 6
@@ -27,11 +27,11 @@ _MAX_PROMPT, _MAX_ANSWER = 1500, 300
 
 
 def sample_questions(questions: pa.Table, answers: pa.Table, outcomes: Outcomes) -> list[dict[str, Any]]:
-    """Sample questions of each task that each model answered rightly and wrongly, with the models' replies.
+    """Sample, for each task and model, some questions that the model answered correctly and some that it did not.
 
-    Questions are ordered by a hash of their ids, so that the sample depends on nothing else. With more than eight
-    models, a question shows only those for which it was drawn. Long texts and many tasks reduce the sample, to keep
-    the page small.
+    Questions are drawn in the order of a hash of their ids, so the sample is reproducible. With more than eight
+    scoreboard lines, a question shows only the answers of the lines for which it was drawn. Long texts and many tasks
+    reduce the sample to limit the size of the page.
     """
     per_verdict = 2 if len(outcomes.series) <= _MANY_LINES // 2 and len(outcomes.tasks) <= _MANY_TASKS else 1
     drawn_lines = _draw(questions, outcomes, per_verdict)
@@ -53,7 +53,7 @@ def sample_questions(questions: pa.Table, answers: pa.Table, outcomes: Outcomes)
 
 
 def sample_note(record: Mapping[str, Any]) -> str:
-    """Say what the questions and answers are a sample of; empty if the run keeps all of them."""
+    """Describe how the run's questions were sampled from all asked questions; empty if none were left out."""
     sample = record.get("sampled")
     if not isinstance(sample, Mapping) or sample.get("questions") == sample.get("of"):
         return ""
@@ -64,7 +64,11 @@ def sample_note(record: Mapping[str, Any]) -> str:
 
 
 def _draw(questions: pa.Table, outcomes: Outcomes, per_verdict: int) -> dict[int, dict[int, set[int]]]:
-    """Draw questions; return by task and question the lines that it was drawn for."""
+    """Draw ``per_verdict`` right and wrong answers for each task and scoreboard line.
+
+    Returns:
+        For each task and each drawn question, the lines for which the question was drawn.
+    """
     key = np.array([_question_hash(identity) for identity in questions["question_id"].to_pylist()], dtype=np.uint64)
     usable = np.flatnonzero((outcomes.line >= 0) & (outcomes.question >= 0) & (outcomes.verdict != UNUSABLE))
     order = usable[np.argsort(key[outcomes.question[usable]], kind="stable")] if len(usable) else usable
@@ -89,7 +93,7 @@ def _question_hash(identity: str) -> int:
 
 
 def _rows_to_show(outcomes: Outcomes, drawn_lines: dict[int, dict[int, set[int]]]) -> dict[int, dict[int, int]]:
-    """Return for each drawn question the answer row of each line to show."""
+    """Return, for each drawn question, the row of its answer in the answer table for each line to show."""
     lines = {question: question_lines for chosen in drawn_lines.values() for question, question_lines in chosen.items()}
     show_all = len(outcomes.series) <= _MANY_LINES
     rows: dict[int, dict[int, int]] = {question: {} for question in lines}
@@ -103,7 +107,10 @@ def _rows_to_show(outcomes: Outcomes, drawn_lines: dict[int, dict[int, set[int]]
 def _question_card(
     questions: pa.Table, answers: pa.Table, outcomes: Outcomes, index: int, rows: dict[int, int]
 ) -> dict[str, Any]:
-    """Format a question with the answers in ``rows``, by line."""
+    """Format a question and its answers for the page.
+
+    ``rows`` maps a scoreboard line to the row of its answer in the answer table.
+    """
     question = questions.slice(index, 1).to_pylist()[0]
     before, _, after = _truncate(question["prompt"]).partition(SLOT)
     senses = bracketed_words(question)
@@ -147,7 +154,7 @@ def _reply_view(
 
 
 def _refusal_text(answer: Mapping[str, Any]) -> str:
-    """Return what a chat model replied instead of an answer; empty if it answered, or is no chat model."""
+    """Return the replies of a chat model that gave no answer; empty for answers and for other models."""
     outcome = answer.get("outcome")
     if outcome in (None, "answered"):
         return ""
@@ -155,7 +162,7 @@ def _refusal_text(answer: Mapping[str, Any]) -> str:
 
 
 def _answer_text(text: str, senses: Mapping[str, str]) -> str:
-    """Truncate an answer; a usage example has the word in its slot."""
+    """Truncate an answer, and fill the slot of a usage example with its word from ``senses``."""
     short = _truncate(text, _MAX_ANSWER)
     return short.replace(SLOT, fmt.printable(senses[text]), 1) if text in senses else short
 
@@ -167,7 +174,7 @@ def _score_text(value: float | None) -> str:
 
 
 def _truncate(text: str, limit: int = _MAX_PROMPT) -> str:
-    """Truncate a text to ``limit``; a prompt is truncated around its slot, never through it."""
+    """Truncate a text to ``limit`` characters; the part around the slot of a prompt is kept."""
     text = fmt.printable(text)
     if len(text) <= limit:
         return text
@@ -184,9 +191,9 @@ MAX_PAIRS = 6
 def changed_questions(
     data: ReportData, outcomes: Outcomes, pairs: list[tuple[str, str]], tasks: set[str]
 ) -> list[dict[str, Any]]:
-    """Count for each pair of models the questions that both, neither, or one of them got right, and sample the last.
+    """Count, for each pair of models, the questions that both, neither, or only one of the models got right.
 
-    Questions are ordered by a hash of their ids, so that the sample depends on nothing else.
+    Questions that only one model got right are sampled in the order of a hash of their ids, which is reproducible.
     """
     limit = _MAX_CHANGED if len(pairs) == 1 else _MAX_CHANGED_PER_PAIR
     ids = data.questions["question_id"].to_pylist()
@@ -221,7 +228,10 @@ def changed_questions(
 
 
 def _answer_rows(outcomes: Outcomes, model: str, count: int) -> npt.NDArray[np.int64]:
-    """Return the row of a model's answer to each question, from its first line that has one; -1 if there is none."""
+    """Return, for each question, the row of the model's answer in the answer table; -1 without an answer.
+
+    If several scoreboard lines of the model have an answer, the first line counts.
+    """
     rows = np.full(count, -1, dtype=np.int64)
     for line in reversed([index for index, series in enumerate(outcomes.series) if series.model == model]):
         answer_rows = np.flatnonzero((outcomes.line == line) & (outcomes.question >= 0))[::-1]

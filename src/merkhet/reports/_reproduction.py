@@ -1,4 +1,4 @@
-"""Reproduction section of a report: command, study, models and environment."""
+"""Reproduction section of a report: command, study file, models and environment."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _EMBEDDED = re.compile(r"(?<=[=,\[\(\{\s'\"])(?:~?/[^\s,'\"\]\)\}]+|[A-Za-z]:[\\
 
 
 def public_text(text: str) -> str:
-    """Shorten absolute paths to their last part: ``…/my-model``."""
+    """Shorten each absolute path in the text to its last component, such as ``…/my-model``."""
     if _ABSOLUTE.match(text):
         return _last_part(text)
     return _EMBEDDED.sub(lambda match: _last_part(match[0]), text)
 
 
 def public_command(command: str) -> str:
-    """Return the command with its absolute paths shortened: they reveal a user and mean nothing elsewhere."""
+    """Shorten the absolute paths in a shell command, because they reveal user names."""
     try:
         parts = shlex.split(command)
     except ValueError:
@@ -36,7 +36,7 @@ def public_command(command: str) -> str:
 
 
 def study_text(study: Mapping[str, Any]) -> str:
-    """Write a study as YAML that can be saved and run, without null keys."""
+    """Format a study as runnable YAML without null values; empty if there is no study."""
     if not study:
         return ""
     content = _publish({key: _without_nulls(value, key) for key, value in study.items() if value is not None})
@@ -44,12 +44,12 @@ def study_text(study: Mapping[str, Any]) -> str:
 
 
 def is_shortened(*texts: str) -> bool:
-    """Return whether paths were shortened in any of the texts."""
+    """Return whether any of the texts contains a shortened path."""
     return any(_ELLIPSIS in text for text in texts)
 
 
 def model_table(record: Mapping[str, Any]) -> list[dict[str, str]]:
-    """List the models with source, hash of the weights, size and speed."""
+    """Return a row per model with its source, weights fingerprint, size and speed, all as text."""
     return [
         {
             "name": fmt.printable(model.get("name", fmt.DASH)),
@@ -67,7 +67,7 @@ def model_table(record: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def environment(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """List versions, machine, seed and question counts as pairs of name and value."""
+    """Return versions, machine, seed and question counts as pairs of name and value."""
     questions = record.get("questions") or {}
     pairs: list[tuple[str, Any]] = [
         ("merkhet", record.get("merkhet")),
@@ -93,7 +93,7 @@ def _pairs(content: Any, name: str) -> list[tuple[str, Any]]:
 
 
 def _without_nulls(value: Any, key: str) -> Any:
-    # In options and settings, null can be a meaningful value.
+    # In options and settings, null can have a meaning.
     if key in ("options", "settings"):
         return value
     if isinstance(value, Mapping):
@@ -117,5 +117,5 @@ def _last_part(text: str) -> str:
 
 
 def _quote_part(part: str) -> str:
-    # A shell takes … for a letter, but shlex would quote it.
+    # A shell treats … as a letter, but shlex would quote it.
     return part if shlex.quote(part.replace("…", "")) == part.replace("…", "") else shlex.quote(part)

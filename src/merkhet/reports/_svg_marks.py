@@ -1,4 +1,4 @@
-"""Marks of a figure (bars, strokes, lines, symbols, labels) and the SVG that they make."""
+"""Graphical marks of figures (bars, strokes, lines, symbols, labels) and their SVG output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INK = "#26272b"
 FONT = "Arial, 'Liberation Sans', Helvetica, 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', sans-serif"
 FONT_SIZE = 12.0
 PADDING = 4.0
-"""Empty pixels around a figure."""
+"""Margin around a figure, in pixels."""
 _ROOT_3 = math.sqrt(3) / 2
 
 
@@ -54,17 +54,17 @@ class Bar:
         return Box(self.x, self.y, self.x + self.width, self.y + self.height)
 
     def svg(self) -> str:
-        """Return the mark as an element."""
+        """Return the mark as an SVG element."""
         geometry = _attributes(x=self.x, y=self.y, width=self.width, height=self.height)
         return _element("rect", f'{geometry} fill="{self.fill}"{_stroke(self)}', self.tooltip)
 
 
 @dataclass(frozen=True)
 class Strokes:
-    """Straight strokes of one style, such as a grid, intervals or chance. They ignore the pointer."""
+    """Straight strokes of one style without tooltips, such as grid lines, intervals or chance levels."""
 
     segments: tuple[tuple[float, float, float, float], ...]
-    """x1, y1, x2 and y2 of each stroke."""
+    """Coordinates x1, y1, x2 and y2 of each stroke."""
     stroke: str
     stroke_width: float = 1.0
     dash: tuple[float, ...] = ()
@@ -75,7 +75,7 @@ class Strokes:
         return _bounds(end for x1, y1, x2, y2 in self.segments for end in ((x1, y1), (x2, y2)))
 
     def svg(self) -> str:
-        """Return all strokes as one element."""
+        """Return all strokes as one SVG element."""
         path = "".join(
             f"M{_number(x1)},{_number(y1)}" + (f"V{_number(y2)}" if x1 == x2 else f"L{_number(x2)},{_number(y2)}")
             for x1, y1, x2, y2 in self.segments
@@ -86,7 +86,7 @@ class Strokes:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points."""
+    """A polyline through ``points``."""
 
     points: tuple[tuple[float, float], ...]
     stroke: str
@@ -98,14 +98,14 @@ class Line:
         return _bounds(self.points)
 
     def svg(self) -> str:
-        """Return the line as an element."""
+        """Return the line as an SVG element."""
         path = "L".join(f"{_number(x)},{_number(y)}" for x, y in self.points)
         return f'<path d="M{path}" fill="none" stroke-linejoin="round"{_stroke(self)} pointer-events="none"/>'
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """A point, drawn as a circle, square, triangle-up, triangle-down, diamond or cross."""
+    """A point symbol: circle, square, triangle-up, triangle-down, diamond or cross."""
 
     x: float
     y: float
@@ -123,7 +123,7 @@ class Symbol:
         return Box(self.x - radius, self.y - radius, self.x + radius, self.y + radius)
 
     def svg(self) -> str:
-        """Return the mark as an element."""
+        """Return the mark as an SVG element."""
         transform = f'transform="translate({_number(self.x)},{_number(self.y)})"'
         look = f'd="{_shape(self.shape, self.area)}" fill="{self.fill}"{_stroke(self)}'
         return _element("path", f"{transform} {look}", self.tooltip)
@@ -131,27 +131,27 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Label:
-    """A line of text, anchored at a point of its baseline and rotated about it."""
+    """A single line of text, anchored at (x, y) on its baseline and rotated about that point."""
 
     x: float
     y: float
     text: str
     anchor: str = "start"
-    """start, middle or end."""
+    """Part of the text at x: ``start``, ``middle`` or ``end``."""
     size: float = FONT_SIZE
     fill: str = ""
     bold: bool = False
     angle: float = 0.0
-    """Degrees, clockwise."""
+    """Clockwise rotation, in degrees."""
     inert: bool = False
-    """Whether the label ignores the pointer, so that the mark below receives it."""
+    """Whether the label ignores the pointer, so that the mark behind it shows its tooltip."""
 
     def box(self) -> Box:
         """Return the bounding box."""
         return _bounds(self.corners())
 
     def corners(self) -> list[tuple[float, float]]:
-        """Return the corners of the rotated text."""
+        """Return the corners of the rotated text box."""
         width = text_width(self.text, self.size, bold=self.bold)
         left = self.x - width * {"start": 0.0, "middle": 0.5, "end": 1.0}[self.anchor]
         turn = math.radians(self.angle)
@@ -163,7 +163,7 @@ class Label:
         ]
 
     def svg(self) -> str:
-        """Return the text as an element."""
+        """Return the text as an SVG element."""
         turn = ",".join(map(_number, (self.angle, self.x, self.y)))
         attributes = {
             "text-anchor": self.anchor if self.anchor != "start" else "",
@@ -189,7 +189,7 @@ def extent(marks: Iterable[Mark]) -> Box:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Marks in drawing order, and the view box that shows them all."""
+    """Marks in drawing order, with a view box that contains all of them."""
 
     marks: tuple[Mark, ...]
     left: float
@@ -199,15 +199,15 @@ class Drawing:
 
     @cached_property
     def body(self) -> str:
-        """Return the marks as SVG elements."""
+        """The SVG elements of all marks."""
         return "".join(mark.svg() for mark in self.marks)
 
     def inline(self, label: str) -> str:
-        """Return an `<svg>` for a page, with a text alternative."""
+        """Return an ``<svg>`` element for an HTML page; ``label`` is its text alternative."""
         return f'<svg {self._frame()} role="img" aria-label="{escape(printable(label))}">{self.body}</svg>'
 
     def document(self, title: str, description: str, scale: float = 1.0) -> str:
-        """Return an SVG file on white with a title and a description, `scale` times its size."""
+        """Return the content of an SVG file with white background, title and description, enlarged by ``scale``."""
         texts = "".join(
             f"<{name}>{escape(printable(text), quote=False)}</{name}>"
             for name, text in (("title", title), ("desc", description))
@@ -226,7 +226,7 @@ class Drawing:
 
 
 def make_drawing(marks: Sequence[Mark], width: float | None = None) -> Drawing:
-    """Make a drawing that shows all marks, with padding, at least ``width`` pixels wide."""
+    """Make a drawing of all marks with a margin around them, at least ``width`` pixels wide."""
     box = extent(marks)
     left, top = math.floor(box.left - PADDING), math.floor(box.top - PADDING)
     needed = math.ceil(box.right + PADDING) - left

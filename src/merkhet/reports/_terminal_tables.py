@@ -1,4 +1,4 @@
-"""Tables for a terminal."""
+"""Layout of tables for a terminal."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from merkhet.reports.table_model import ReportTable
 _GAP = 3
 _MIN_TEXT_WIDTH = 14
 _MAX_HEAD_WORD = 14
-"""A longer word in the head of a number column may be broken."""
+"""Maximum characters of a word in the head of a number column; longer words may be broken."""
 
 
 def as_terminal(table: ReportTable, width: int) -> Table | Group:
-    """Render the table for a terminal, decimals aligned, the best of a column in bold.
+    """Render the table for a terminal, with aligned decimals and the best value of a column in bold.
 
-    A table wider than ``width`` is laid out so that no number is cut. Heads and texts are folded first. If only the
-    first column is text, it is repeated in several tables below each other, or the number columns are stacked as blocks
-    of rows. Otherwise each row becomes a block of lines.
+    If the table is wider than ``width``, column heads and texts are wrapped. If it is still too wide, the layout
+    depends on the text columns. If only the first column is text, the table is split into several tables that repeat
+    it, or each number column becomes a block of rows. Otherwise each row becomes a block of lines. Numbers are never
+    cut.
     """
     texts = [_render_column(table, index) for index in range(len(table.columns))]
     widths = [
@@ -33,7 +34,7 @@ def as_terminal(table: ReportTable, width: int) -> Table | Group:
     columns = range(len(table.columns))
     if _total_width(widths, columns) <= width:
         return _plain_layout(table, texts, columns)
-    # Text may be folded if several columns have it; a single text column may not.
+    # Text columns are wrapped only if there are several; a single text column keeps its width.
     text_columns = [index for index in columns if not table.columns[index].number]
     folded_widths = [
         _folded_head_width(table, texts, index)
@@ -57,19 +58,19 @@ def _total_width(widths: Sequence[int], columns: Sequence[int]) -> int:
 
 
 def _folded_head_width(table: ReportTable, texts: Sequence[Sequence[Text]], index: int) -> int:
-    """Return the width of a number column whose head is folded at words: numbers are never folded."""
+    """Return the minimum width of a number column if its head is wrapped at spaces but its numbers are not."""
     words = table.columns[index].label.split() or [""]
     cells = (cell_len(text.plain) for text in texts[index])
     return max(*(min(_MAX_HEAD_WORD, cell_len(word)) for word in words), *cells, 1)
 
 
 def _render_column(table: ReportTable, index: int) -> list[Text]:
-    """Render the cells of a column and of its foot with aligned decimals."""
+    """Render the cells of a column, including the summary rows, with aligned decimals."""
     cells = [row[index] for row in table.rows]
     foot = [row[index] for row in table.foot]
     if not table.columns[index].number:
         return [Text(cell.text) for cell in cells] + [Text(cell.text, style="dim") for cell in foot]
-    # A range (5.0–7.5) does not take part in the alignment.
+    # A range (5.0–7.5) does not affect the alignment.
     text_width = max((len(cell.text) for cell in (*cells, *foot) if "–" not in cell.text[1:]), default=1)
     end_width = max((len(end) for cell in cells for end in _interval_ends(cell.interval)), default=0)
     texts = []
@@ -99,7 +100,7 @@ def _plain_layout(
     columns: Sequence[int],
     folded_widths: Sequence[int] | None = None,
 ) -> Table:
-    """Lay out these columns; heads and texts are folded if there are widths for it."""
+    """Lay out the given columns side by side; with ``folded_widths``, heads and texts are wrapped."""
     terminal = _borderless(_GAP)
     for index in columns:
         label = Text(table.columns[index].label)
@@ -118,7 +119,7 @@ def _plain_layout(
 def _split_layout(
     table: ReportTable, texts: Sequence[Sequence[Text]], folded_widths: Sequence[int], width: int
 ) -> Group:
-    """Lay out several tables below each other, each with the first column and as many others as fit."""
+    """Lay out several tables below each other, each with the first column and as many further columns as fit."""
     parts: list[list[int]] = []
     for index in range(1, len(table.columns)):
         if not parts or _total_width(folded_widths, [*parts[-1], index]) > width:
@@ -131,7 +132,7 @@ def _split_layout(
 
 
 def _stacked_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Table:
-    """Lay out a block of rows for each number column."""
+    """Lay out each number column as a block of rows: first column and number."""
     width = max((len(text.plain) for column_texts in texts[1:] for text in column_texts), default=len(DASH))
     terminal = _borderless(2, show_header=False)
     terminal.add_column(overflow="fold")
@@ -146,7 +147,7 @@ def _stacked_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Tabl
 
 
 def _record_layout(table: ReportTable, texts: Sequence[Sequence[Text]]) -> Table:
-    """Lay out a block of lines for each row: column label and cell."""
+    """Lay out each row as a block of lines, one line per column with its label and cell."""
     numbers = [text for index, column in enumerate(table.columns) if column.number for text in texts[index]]
     width = min(30, max((len(text.plain.strip()) for text in numbers), default=1))
     terminal = _borderless(2, show_header=False)

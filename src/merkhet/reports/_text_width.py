@@ -1,4 +1,4 @@
-"""Text widths without a font file: the advance widths of Helvetica, which Arial and Liberation Sans share."""
+"""Text widths without a font file, from the advance widths that Helvetica, Arial and Liberation Sans share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BY_WIDTH = {
     1015: "@",
 }
 _WIDTHS = {letter: width / 1000 for width, letters in _BY_WIDTH.items() for letter in letters}
-"""Widths in em."""
+"""Advance widths of characters, in em."""
 _OTHER, _OTHER_CAPITAL, _WIDE = 0.62, 0.8, 1.0
 _BOLD = 1.1
 ASCENT, DESCENT = 0.78, 0.22
@@ -42,7 +42,7 @@ ASCENT, DESCENT = 0.78, 0.22
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """Return the width of a text of this font size in pixels."""
+    """Return the width of a text in pixels; ``size`` is the font size."""
     return _ems(text) * size * (_BOLD if bold else 1.0)
 
 
@@ -63,7 +63,7 @@ def _em(letter: str) -> float:
 
 
 def shorten(text: str, size: float, width: float, *, bold: bool = False) -> str:
-    """Truncate a text to `width` pixels with a middle ellipsis."""
+    """Truncate a text to ``width`` pixels with a middle ellipsis."""
     if text_width(text, size, bold=bold) <= width:
         return text
     for length in range(len(text) - 1, 0, -1):
@@ -75,7 +75,7 @@ def shorten(text: str, size: float, width: float, *, bold: bool = False) -> str:
 
 
 def wrap(text: str, size: float, width: float) -> list[str]:
-    """Break a text at its spaces into lines of `width` pixels; a longer word gets a separate line."""
+    """Wrap a text at spaces into lines of at most ``width`` pixels; a longer word is not broken."""
     lines: list[str] = []
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines else word

@@ -1,4 +1,4 @@
-"""Report sections for the results of any analysis."""
+"""Report sections with the results of analyses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_ROWS = 500
 
 @dataclass(frozen=True)
 class AnalysisSection:
-    """The results of an analysis in words, tables and drawn figures."""
+    """The results of an analysis as sentences, tables and drawn figures."""
 
     id: str
     title: str
@@ -26,12 +26,12 @@ class AnalysisSection:
     sentences: Sequence[str]
     tables: Sequence[ReportTable]
     folded: Sequence[bool]
-    """Whether a page folds the table of the same index away."""
+    """Whether the page shows a table collapsed, for each table in ``tables``."""
     figures: Sequence[Figure]
 
 
 def analysis_sections(analyses: Sequence[Mapping[str, Any]], baselines: Collection[str] = ()) -> list[AnalysisSection]:
-    """Turn the content of analyses.json into titles, texts, tables and drawn figures."""
+    """Make a section from each analysis in analyses.json; ``baselines`` are names of models."""
     return [
         AnalysisSection(
             id=(section_id := f"analysis-{index}"),
@@ -47,11 +47,11 @@ def analysis_sections(analyses: Sequence[Mapping[str, Any]], baselines: Collecti
 
 
 def section_view(section: AnalysisSection, budget: int, rest: str) -> dict[str, Any]:
-    """Render the texts and tables of a section for the template of a page.
+    """Render the texts and tables of a section for the page template.
 
     Args:
-        budget: bytes that the rows of a table may take.
-        rest: what the rows left out are and where they are.
+        budget: Maximum bytes of the rows of a table.
+        rest: End of the note on omitted rows: what they are and where to find them.
     """
     tables = [
         {

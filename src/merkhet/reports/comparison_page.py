@@ -1,4 +1,4 @@
-"""Comparison of models as one self-contained HTML page."""
+"""Comparison report of models as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from merkhet.reports.tables import board_table
 Row = Mapping[str, Any]
 _REST = "are in what --json prints"
 _ANALYSIS_BUDGET = 400_000
-"""Bytes that the rows of an analysis table may take."""
+"""Maximum size of the rows of an analysis table, in bytes."""
 
 
 @dataclass(frozen=True)
 class ComparisonData:
-    """The comparison of runs for a report: tables in ``data``, everything else as plain values."""
+    """A comparison of models from one or more runs: tables in ``data``, results as JSON values."""
 
     data: ReportData
     runs: Sequence[Row]
     models: Sequence[str]
     reference: str | None
-    """The model that all others are compared with, if there is one."""
+    """Model that the user chose to compare all other models with; None without such a choice."""
     verdict: Sequence[str]
     order: str | None
     pairs: Sequence[Row]
     comparisons: Sequence[Row]
-    """Comparisons over whole tasks, with both scores on the shared questions (``value``, ``other_value``)."""
+    """Comparisons over whole tasks; ``value`` and ``other_value`` are the scores on the shared questions."""
     oriented: Sequence[Row]
-    """The same comparisons; all comparisons of a pair name the same model first."""
+    """``comparisons`` with models swapped where needed, so that a pair always has the same first model."""
     column: str | None = None
-    """The group column."""
+    """Column by which ``groups`` are formed; None without groups."""
     groups: Sequence[Row] = ()
-    """Comparisons within groups."""
+    """Comparisons within groups of questions."""
     group_sentences: Sequence[str] = ()
     shared: Sequence[Row] = ()
-    """Counts of shared questions by pairs of runs."""
+    """Counts of shared questions for each pair of runs."""
     question_remarks: Sequence[str] = ()
-    """Sentences on the shared questions."""
+    """Sentences about the questions that the runs share."""
     remarks: Sequence[str] = ()
     extrinsic: Sequence[Row] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything but the tables as JSON values."""
+        """Return all fields except the tables in ``data`` as JSON values."""
         content: dict[str, Any] = {
             "comparisons": list(self.comparisons),
             "verdict": list(self.verdict),
@@ -76,7 +76,7 @@ class ComparisonData:
 
 
 def render_comparison(comparison: ComparisonData) -> str:
-    """Render the comparison as one HTML page with the style and the security policy of the report."""
+    """Render the comparison as one HTML page, in the style of the run report."""
     return render_page(
         "merkhet.reports", "templates", "comparison.html.j2", "report.css", "sort.js", **_content(comparison)
     )
@@ -140,14 +140,17 @@ def _title(comparison: ComparisonData) -> str:
 
 
 def _models(record: Row, names: Sequence[str]) -> list[dict[str, str]]:
-    """List the compared models. A model that was asked in several ways has several records, of which one is kept."""
+    """Return one row of the model table for each compared model.
+
+    A model that was asked with several probes has several records; only the first is kept.
+    """
     compared = frozenset(map(fmt.printable, names))
     records = [model for model in model_table(record) if model["name"] in compared]
     return list({(model["name"], model["fingerprint"]): model for model in reversed(records)}.values())[::-1]
 
 
 def _headline(comparison: ComparisonData) -> list[tuple[str, str]]:
-    """Return the compared pairs of task and metric, or the suite's headline if nothing was compared."""
+    """Return the pairs of task and metric that were compared; without comparisons, the suite's headline scores."""
     compared = list(dict.fromkeys((pair["task"], pair["metric"]) for pair in comparison.comparisons))
     return compared or [(entry["task"], entry["metric"]) for entry in comparison.data.suite.get("headline") or ()]
 

@@ -1,4 +1,4 @@
-"""Tables of paired comparisons: both scores, their difference, and the tests."""
+"""Tables of paired model comparisons: both scores, their difference, and significance tests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _MAX_PAGE_GROUPS = 300
 _MAX_NAME = 48
 Comparison = Mapping[str, Any]
 Field = tuple[TableColumn, Callable[[Comparison], TableCell]]
-"""A column, and a function from a comparison to its cell."""
+"""A table column, and the function that makes its cell from a comparison."""
 
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A test or effect size of a comparison, which is a column of its tables."""
+    """A test or effect size that comparison tables show as a column."""
 
     label: str
     full_label: str
-    """The label in a table without an explanation."""
+    """Label in tables that come without a legend."""
     kind: str
-    """Kind of number; a difference is in points only if the metric is a share."""
+    """Number format of the column; ``share`` applies only to metrics that are shares."""
     meaning: str = ""
 
 
@@ -77,11 +77,11 @@ _TESTS = {
     "facts": PairedTest("facts", "facts", "count"),
 }
 _SHOWN = tuple(key for key in _TESTS if key not in ("p", "p_raw"))
-"""Tests besides p, in tables with an explanation."""
+"""Keys of the tests, other than p, in tables with a legend."""
 
 
 def pair_tables(comparisons: Sequence[Comparison]) -> list[ReportTable]:
-    """Make one table for each pair of models: both scores on the shared questions and the tests, by task."""
+    """Make one table for each pair of models: a row per task with both scores on shared questions and the tests."""
     return [
         _make_table(
             f"pair{index}",
@@ -94,7 +94,10 @@ def pair_tables(comparisons: Sequence[Comparison]) -> list[ReportTable]:
 
 
 def group_tables(groups: Sequence[Comparison], column: str, limit: int = _MAX_GROUPS) -> list[ReportTable]:
-    """Make one table for each pair of models and task: its groups in order, with q over all groups."""
+    """Make one table for each pair of models and each score, with a row per group.
+
+    The rows keep the order of ``groups``; at most ``limit`` groups are shown. The column q shows p if q is missing.
+    """
     tables: list[ReportTable] = []
     for names, pairs in _by_pair(groups).items():
         for task in dict.fromkeys(map(score_label, pairs)):
@@ -107,14 +110,14 @@ def group_tables(groups: Sequence[Comparison], column: str, limit: int = _MAX_GR
 
 
 def all_pairs_table(comparisons: Sequence[Comparison]) -> ReportTable:
-    """Make one table of all pairs on all tasks; a single pair has the names of its models in the column heads."""
+    """Make one table of all pairs of models on all tasks; with a single pair, the score columns name its models."""
     fields = [_text_field("Score", score_label), *_page_fields(comparisons), _test_field("p")]
     title = "Pairs of models on the questions that both were asked."
     return _make_table("paired", title, [*fields, *_test_fields(_SHOWN, comparisons)], comparisons)
 
 
 def all_groups_table(groups: Sequence[Comparison], column: str) -> ReportTable:
-    """Make one table of all groups of all pairs, in order."""
+    """Make one table of the groups of all pairs of models, in the order of ``groups``."""
     several_scores = len(set(map(score_label, groups))) > 1
     fields = [_text_field(column, _getter("group")), *([_text_field("Score", score_label)] if several_scores else [])]
     fields += [*_page_fields(groups), (TableColumn("q"), _corrected_cell), _test_field("n"), _test_field("facts")]
@@ -122,7 +125,7 @@ def all_groups_table(groups: Sequence[Comparison], column: str) -> ReportTable:
 
 
 def verdict_table(comparisons: Sequence[Comparison], limit: int | None = None) -> ReportTable:
-    """Make the table of a run's pairs with a verdict in words, without the tests that no pair has."""
+    """Make the table of a run's comparisons with a verdict in words; tests without values are omitted."""
     fields = [
         _text_field("Score", _score_and_group),
         _text_field("Model", _getter("model")),
@@ -136,7 +139,7 @@ def verdict_table(comparisons: Sequence[Comparison], limit: int | None = None) -
 
 
 def comparison_report_table(data: ReportData) -> ReportTable:
-    """Make the table of paired differences of models, without the test columns that no pair fills."""
+    """Make the table of a run's paired differences with all tests; tests without values are omitted."""
     pairs = run_comparisons(data)
     grouped = any(pair.get("group") is not None for pair in pairs)
     names = {"task": "task", "metric": "metric", **({"group": "group_column", "of": "group"} if grouped else {})}
@@ -151,7 +154,7 @@ def comparison_report_table(data: ReportData) -> ReportTable:
 
 
 def run_comparisons(data: ReportData) -> list[Comparison]:
-    """Return the comparisons in a run's findings, each with whether its metric is a share."""
+    """Return the comparisons in a run's findings; the added key ``share`` says whether the metric is a share."""
     rows = overall_rows(data.scores)
     pairs = [pair for pair in data.findings.get("comparisons") or () if isinstance(pair, Mapping)]
     metrics = {str(pair.get("metric", "")) for pair in pairs}
@@ -160,10 +163,10 @@ def run_comparisons(data: ReportData) -> list[Comparison]:
 
 
 def split_tests(table: ReportTable) -> tuple[ReportTable, ReportTable | None]:
-    """Split the table after p, because a page is too narrow for all tests.
+    """Split a comparison table after the column p, because a page is too narrow for all tests.
 
     Returns:
-        The table up to p, and a table with the other tests or None.
+        The table up to p, and a table with the other tests; None if there are no other tests.
     """
     end = next(index for index, column in enumerate(table.columns) if column.label == _TESTS["p"].label) + 1
     text_columns = [index for index, column in enumerate(table.columns) if not column.number]
@@ -177,7 +180,7 @@ def split_tests(table: ReportTable) -> tuple[ReportTable, ReportTable | None]:
 
 
 def legend(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
-    """Explain the columns that the tables of these comparisons have, as pairs of label and meaning."""
+    """Explain the columns in the tables of ``comparisons``, as pairs of label and meaning."""
     metrics = dict.fromkeys(
         fmt.metric_label(str(pair["metric"])) for pair in comparisons if not pair.get("higher_is_better", True)
     )
@@ -191,13 +194,13 @@ def legend(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
 
 
 def explain_tests(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
-    """Explain the tests besides p that any of the comparisons has, as pairs of label and meaning."""
+    """Explain the tests, other than p, that have a value in any comparison, as pairs of label and meaning."""
     tests = [_TESTS[key] for key in _SHOWN if _any_has(key, comparisons)]
     return [(test.label, test.meaning) for test in tests if test.meaning]
 
 
 def score_label(pair: Comparison) -> str:
-    """Return the task and metric of a comparison."""
+    """Return the task and metric of a comparison as text, such as ``completion R@1``."""
     return f"{pair.get('task', '')} {_metric(pair)}"
 
 
@@ -214,7 +217,7 @@ def _text_field(label: str, get_text: Callable[[Comparison], Any]) -> Field:
 
 
 def _score_fields(names: Sequence[str]) -> list[Field]:
-    """Make the columns of both scores under the names of the models, and of their difference."""
+    """Make the columns of both scores, headed by the model names, and the column of their difference."""
     labels = [truncate_middle(fmt.printable(name), _MAX_NAME) for name in names]
     if labels[0] == labels[1]:
         labels = [f"{name} ({number})" for number, name in enumerate(labels, 1)]
@@ -222,7 +225,7 @@ def _score_fields(names: Sequence[str]) -> list[Field]:
 
 
 def _page_fields(pairs: Sequence[Comparison]) -> list[Field]:
-    """Make the columns of models and scores; a single pair of models is named in the heads of its scores."""
+    """Make the columns of models, scores and difference; with a single pair, the score columns name its models."""
     model_pairs = list(_by_pair(pairs))
     if len(model_pairs) == 1:
         return _score_fields(model_pairs[0])
@@ -245,7 +248,7 @@ def _test_cell(key: str) -> Callable[[Comparison], TableCell]:
 
 
 def _corrected_cell(group: Comparison) -> TableCell:
-    """Make the cell of q, or of p if q is missing."""
+    """Make the cell with q, or with p if q is missing."""
     return _test_cell("p" if group.get("q") is None else "q")(group)
 
 
@@ -254,7 +257,7 @@ def _score(key: str) -> Callable[[Comparison], TableCell]:
 
 
 def _difference_cell(pair: Comparison) -> TableCell:
-    """Make the cell of the difference, in points or, if the metric is no share, in its unit."""
+    """Make the cell of the difference: in percentage points for shares, otherwise in the unit of the metric."""
     estimate = {"value": pair.get("difference"), "low": pair.get("low"), "high": pair.get("high")}
     return value_cell(estimate, "points" if _is_share(pair) else "signed")
 
@@ -266,7 +269,7 @@ def _verdict_cell(pair: Comparison) -> TableCell:
     low, high, p = (fmt.finite_or_none(pair.get(name)) for name in ("low", "high", "p"))
     if low is None or high is None:
         return TableCell("insufficient data")
-    # The interval is not corrected for many pairs, p is.
+    # The interval is not corrected for multiple comparisons, but p is.
     if (low > 0 or high < 0) and (p is None or p < SIGNIFICANCE_LEVEL):
         return TableCell(f"{fmt.printable(pair.get('model' if low > 0 else 'other', ''))} is ahead", best=True)
     return TableCell("no significant difference")

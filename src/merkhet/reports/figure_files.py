@@ -1,4 +1,4 @@
-"""Figures of a run, and their files: SVG, PNG, PDF and self-contained HTML."""
+"""Figures of a run, and writers of figure files: SVG, PNG, PDF and self-contained HTML."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from merkhet.reports.tables import run_scoreboard
 
 FORMATS = ("png", "pdf", "svg", "html")
 CONVERTED = frozenset({"png", "pdf"})
-"""Formats that vl-convert makes from the SVG."""
+"""Formats that vl-convert makes from SVG."""
 NEEDS_CONVERTER = "PNG and PDF need vl-convert: pip install 'merkhet[report]'"
 _PNG_DPI, _CSS_DPI, _PDF_DPI = 300, 96, 72
-"""Units per inch: dots of a PNG, CSS pixels of a figure, points of a PDF."""
+"""Resolution in units per inch: pixels of a PNG, CSS pixels of a figure, points of a PDF."""
 _LATEX_FIGURE = r"""\begin{%(environment)s}[t]
   \centering
 %(content)s
@@ -40,15 +40,15 @@ _LATEX_FIGURE = r"""\begin{%(environment)s}[t]
 
 
 def can_convert() -> bool:
-    """Return whether vl-convert is installed, which converts SVG to PNG and PDF."""
+    """Return whether vl-convert, which converts SVG to PNG and PDF, is installed."""
     return find_spec("vl_convert") is not None
 
 
 def report_charts(data: ReportData) -> list[NamedChart]:
-    """Make every chart of a run that has data, with unique names.
+    """Make all charts for which a run has data, with unique names.
 
-    These are the scores (all in one chart, and a panel each), heat maps of groups by models and of domains by tasks,
-    ranks, paired differences, and the charts of the analyses.
+    The charts show all scores together, each score, heat maps of groups by models and of domains by tasks, ranks,
+    paired differences, and the results of analyses.
     """
     charts = [chart for chart in _charts(data) if chart is not None]
     names = fmt.unique_names(chart.name for chart in charts)
@@ -76,17 +76,18 @@ def _charts(data: ReportData) -> Iterator[NamedChart | None]:
 
 
 def select_charts(charts: Sequence[NamedChart], names: Sequence[str]) -> list[NamedChart]:
-    """Return the charts of these names in their order, or all charts if there are no names."""
+    """Return the charts with the given names, in the order of ``names``; all charts if ``names`` is empty."""
     return select_named({chart.name: chart for chart in charts}, names, "figure", "the run has nothing to draw")
 
 
 def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write each chart in each format as ``folder/NAME.FORMAT``, and figures.tex, which includes them in a paper.
+    """Write each chart in each format as ``folder/NAME.FORMAT``.
 
-    PNG has 300 dpi. PNG and PDF are converted from the SVG by vl-convert, which ``merkhet[report]`` installs.
+    With PNG or PDF, also write figures.tex, which includes the figures in a paper. PNG has 300 dpi. PNG and PDF need
+    vl-convert, which ``merkhet[report]`` installs.
 
     Returns:
-        The files written.
+        The paths of the written files.
 
     Raises:
         InputError: if a format is unknown, vl-convert is missing, or ``folder`` is a file.
@@ -114,7 +115,7 @@ def save_charts(charts: Sequence[NamedChart], folder: str | Path, formats: Seque
 
 
 def latex_figures(charts: Sequence[NamedChart]) -> str:
-    """Write LaTeX that includes the figures with captions and labels; one wider than a panel spans both columns."""
+    """Write LaTeX that includes the figures with captions and labels; wide figures span both columns."""
     from merkhet.reports._latex_tables import escape_latex, preamble, shrink_to_fit
 
     packages = preamble(["graphicx"], "".join(chart.caption for chart in charts))
@@ -154,7 +155,7 @@ def _pdf(chart: NamedChart) -> bytes:
 
 
 def chart_page(chart: NamedChart) -> str:
-    """Render a page with the figure and its caption, without scripts; marks have their values as tooltips."""
+    """Render an HTML page without scripts: the figure, with values as tooltips, and its caption."""
     return render_page(
         *("merkhet.reports", "templates", "figure.html.j2", "figure.css"),
         title=fmt.printable(chart.title or chart.caption),

@@ -1,4 +1,4 @@
-"""Charts of scores and ranks: a panel for each score, all scores in one chart, ranks by task."""
+"""Charts of scores and ranks: one chart per score, one of all scores, and ranks by task."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ from merkhet.reports._text_width import text_width
 from merkhet.reports.scoreboard import Scoreboard, ScoreCell, ScoreColumn, Series
 
 RANK_SHADES = ("#08306b", "#1c5a9c", "#3f85bf", "#74abd6", "#9bc2e1", "#c5daec", "#e9f0f7")
-"""Colours from dark to light, so that ranks stay distinct in grey."""
+"""Colours of rank bins from dark to light, which stay distinct in greyscale."""
 _CHANCE_NOTE = "the orange mark is chance"
 _BAR_WIDTH, _THIN_BAR_WIDTH, _GROUP_GAP, _MAX_ROW_WIDTH, _MIN_ROW_WIDTH = 17, 9, 22, 620, 180
-"""Pixels of a bar, of a bar among many, between groups, and of the widest and narrowest row of groups."""
+"""Width of a bar, of a bar among many, of the gap between groups, and maximum and minimum width of a row of groups, in
+pixels."""
 _MAX_LABEL_WIDTH = 110
-"""Pixels of the longest word below a group."""
+"""Maximum width that the label of a group adds to the group, in pixels."""
 _MAX_WIDE_BARS = 6
 _HEIGHT = 210
 
 
 def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedChart]:
-    """Make a chart for each headline score: a bar with interval for each model, and a tick at chance."""
+    """Make a bar chart for each headline score: a bar with interval and chance level for each model."""
     scored_columns = [column for column in board.columns if _cells(board, column)]
     shares = [score for column in scored_columns if column.percent for _, score in _cells(board, column)]
     ends = [end for score in shares for end in (score.value, score.low, score.high, score.chance)]
@@ -85,7 +86,10 @@ def _score_panel(bars: Sequence[layout.Point], axis: Axis) -> Drawing:
 
 
 def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Collection[str] = ()) -> NamedChart | None:
-    """Draw all headline scores that are shares in one chart: a group for each score, a bar for each model."""
+    """Draw all headline scores that are shares in one chart, with a bar group per score and a bar per model.
+
+    Return None if no headline score is a share with values.
+    """
     columns = [column for column in board.columns if column.percent and _cells(board, column)]
     scored = {line for column in columns for line, _ in _cells(board, column)}
     series = [line for line in board.series if line in scored]
@@ -131,7 +135,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
 
 
 def _cells(board: Scoreboard, column: ScoreColumn) -> list[tuple[Series, ScoreCell]]:
-    """Return the lines that have a value in the column."""
+    """Return the scoreboard lines that have a value in the column, with their scores."""
     cells = ((line, board.cells.get((line, column))) for line in board.series)
     return [(line, score) for line, score in cells if score is not None and score.value is not None]
 
@@ -143,7 +147,7 @@ def _score_bars(
     colours: Mapping[Series, str],
     dashed: Collection[str] = (),
 ) -> list[layout.Point]:
-    """Return a bar for each line that has a value in the column; ``dashed`` models have dashed outlines."""
+    """Make a bar for each scoreboard line with a value in the column; models in ``dashed`` get dashed outlines."""
     return [
         layout.Point(
             column,
@@ -175,7 +179,7 @@ def _caption(subject: str, board: Scoreboard, columns: Sequence[ScoreColumn]) ->
 
 
 def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
-    """Make a chart for each task: the shares of a model's questions by the rank of their best right answer."""
+    """Make a stacked bar chart for each task: shares of each model's questions by rank of the best right answer."""
     charts = []
     names = short_labels(outcomes.series)
     usable = (outcomes.verdict != UNUSABLE) & ~np.isnan(outcomes.rank)
@@ -221,16 +225,16 @@ def rank_charts(outcomes: Outcomes) -> list[NamedChart]:
 
 
 def _shades(count: int) -> list[str]:
-    """Return ``count`` shades, spread from dark to light."""
+    """Return ``count`` colours from dark to light, spread over ``RANK_SHADES``."""
     last = min(len(RANK_SHADES), max(count, len(RANK_SHADES) - 1)) - 1
     return [RANK_SHADES[round(index * last / max(1, count - 1))] for index in range(count)]
 
 
 def rank_bins(limit: int) -> tuple[list[float], list[str]]:
-    """Bin ranks: single ranks for few candidates, else bins of growing width.
+    """Choose bins for the ranks 1 to ``limit``: single ranks up to 5 candidates, else bins of growing width.
 
     Returns:
-        Upper edges of all bins but the last, and a label for each bin.
+        The upper edges of all bins except the last, and the labels of all bins.
     """
     if limit <= 5:
         ends = list(range(1, max(limit, 2) + 1))

@@ -1,4 +1,4 @@
-"""Report of a run as one self-contained HTML page."""
+"""Run report as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from merkhet.reports.tables import (
 )
 
 _FIGURES_BUDGET, _ANALYSES_BUDGET = 1_200_000, 750_000
-"""Approximate bytes that the figures of the report and those of the analyses may take."""
+"""Approximate maximum sizes of the figures of the report and of those of the analyses, in bytes."""
 _SCORES_BUDGET, _PAIRS_BUDGET, _REASONS_BUDGET, _GROUPS_BUDGET = 200_000, 150_000, 60_000, 1_600_000
 _ANALYSIS_TABLES_BUDGET = 400_000
-"""Bytes that the rows of tables may take."""
+"""Maximum size of the rows of all analysis tables, in bytes."""
 _MAX_SCORES, _MAX_COMPARISONS, _MAX_REASONS, _MAX_GROUPS = 500, 400, 300, 300
 _MAX_GROUP_CELLS = 15_000
 _MAX_LEADERS, _MAX_NAMED = 8, 3
@@ -52,10 +52,10 @@ _IN_SCORES = "rows are in the run’s scores.parquet"
 
 
 def render_html(data: ReportData) -> str:
-    """Render the report as one HTML page.
+    """Render the report as one HTML page with static SVG figures.
 
-    Equal data give equal text. All data is escaped, and the page's content security policy forbids the network and any
-    other script. Figures are static SVG.
+    The output is deterministic. All data is escaped, and the content security policy of the page forbids network access
+    and injected scripts.
     """
     return render_page("merkhet.reports", "templates", "report.html.j2", "report.css", "sort.js", **_content(data))
 
@@ -112,7 +112,7 @@ def _content(data: ReportData) -> dict[str, Any]:
 
 
 def _scores(board: Scoreboard, colours: Sequence[str]) -> Markup:
-    """Render the table of models by headline scores; empty if there are no scores."""
+    """Render the table of models by headline scores; the markup is empty if there are no scores."""
     table = board_table(board, unusable=True).with_labels({0: "Model"}, foot={1: "questions (n)"})
     return as_page_table(table, colours=colours) if table.rows else Markup()
 
@@ -126,7 +126,7 @@ def _all_scores(data: ReportData) -> dict[str, Any]:
 
 
 def _groups(board: Scoreboard, groups: Mapping[str, list[ScoreRow]]) -> list[dict[str, Any]]:
-    """Render the tables of groups; the more group columns, scores and models there are, the fewer rows each has."""
+    """Render the score tables of each group column; tables are shortened if there are many cells."""
     tables_per_page = max(1, len(groups) * len(board.columns))
     limit = min(_MAX_GROUPS, max(10, _MAX_GROUP_CELLS // max(1, tables_per_page * len(board.series))))
     sections = []
@@ -173,10 +173,10 @@ def _figures(
     colours: dict[Any, str],
     groups: Mapping[str, list[ScoreRow]],
 ) -> dict[str, Any]:
-    """Draw the figures that fit into the page, by kind, and count the others.
+    """Draw the figures that fit into the page, by kind, and count the omitted figures.
 
-    All scores are in one chart, and each in a panel; there is a heat map of groups, one of tasks for each model, ranks,
-    and the differences of models.
+    The kinds are all scores in one chart, one chart per score, a heat map of groups by models, heat maps of domains by
+    tasks for each model, ranks, and differences between models.
     """
     maps = (
         heat.heat_chart(rows, group, column, board.series) for group, rows in groups.items() for column in board.columns
@@ -195,7 +195,7 @@ def _figures(
 
 
 def _analyses(data: ReportData) -> list[dict[str, Any]]:
-    """Render the sections of analyses with the figures that fit into the page."""
+    """Render the sections of analyses, with those figures that fit into the page."""
     sections = analysis_sections(data.analyses, data.baselines())
     fitting, _ = take_fitting_each({section.id: section.figures for section in sections}, _ANALYSES_BUDGET)
     budget = _ANALYSIS_TABLES_BUDGET // max(1, sum(len(section.tables) for section in sections))
@@ -210,9 +210,9 @@ def _analyses(data: ReportData) -> list[dict[str, Any]]:
 
 
 def _count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> dict[str, Any]:
-    """Count questions, facts, tasks, models, baselines and the trained conditions of each model."""
+    """Count questions, facts, tasks, models, baselines, and training conditions per model."""
     asked = count_asked(data)
-    # A model that was trained under several conditions has one name per condition, and so has a baseline.
+    # A model or baseline that was trained under several conditions has one name per condition.
     base_of = {model.get("name"): model.get("base") or model.get("name") for model in data.record.get("models") or ()}
     names = {line.model for line in outcomes.series}
     models, baselines = names - data.baselines(), names & data.baselines()
@@ -229,7 +229,7 @@ def _count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> dict[
 
 
 def _summarize(data: ReportData, board: Scoreboard) -> dict[str, Any]:
-    """Collect the leader of each headline score, and the findings."""
+    """Collect the best models of each headline score and the sentences of the findings."""
     sentences = [fmt.truncate(fmt.printable(text), _MAX_SENTENCE) for text in data.findings.get("sentences") or ()]
     leaders = [_leader(column, board, data.baselines()) for column in board.columns if board.best.get(column)]
     return {
@@ -254,7 +254,7 @@ def _leader(column: ScoreColumn, board: Scoreboard, baselines: frozenset[str]) -
     return {
         "column": column,
         "cell": board.cells[best[0], column],
-        # No names if too many models share the best value.
+        # If too many models share the best value, none is named.
         "names": [fmt.truncate(line.label, _MAX_NAME) for line in best] if len(best) <= _MAX_NAMED else [],
         "tied": len(best),
         "is_baseline": not model_lines,

@@ -1,4 +1,4 @@
-"""Input of a report: the tables and records of one run."""
+"""Input data of a report: the tables and records of one run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class ReportData:
-    """Tables and records of one run. Any key of the mappings may be absent."""
+    """Tables and records of one run. Any key of a mapping may be absent."""
 
     title: str
     study: Mapping[str, Any]
@@ -23,19 +23,20 @@ class ReportData:
     """Content of run.json."""
     suite: Mapping[str, Any]
     scores: pa.Table
-    """Score table of :mod:`merkhet.core.schemas`. Group columns (domain, relation, …) are null on overall rows."""
+    """Score table of :mod:`merkhet.core.schemas`. Rows over a whole task have null in the group columns
+    (domain, relation, …)."""
     questions: pa.Table
     candidates: Mapping[str, Sequence[str]]
-    """Candidates by the name of their set."""
+    """Candidates by name of the candidate set."""
     answers: pa.Table
     findings: Mapping[str, Any]
     analyses: Sequence[Mapping[str, Any]] = ()
     """Content of analyses.json."""
     calibration: Sequence[Mapping[str, Any]] = ()
-    """Calibration cards of the run's probes (calibration.json)."""
+    """Content of calibration.json: calibration cards of the run's probes."""
 
     def baselines(self) -> frozenset[str]:
-        """Return the names of the models that the record calls baselines."""
+        """Return the names of the models that have a baseline kind in ``record``."""
         return frozenset(
             str(model.get("name"))
             for model in self.record.get("models") or ()
@@ -43,7 +44,7 @@ class ReportData:
         )
 
     def ways_of_asking(self) -> list[dict[str, str]]:
-        """Return every model with its kind, probe and method, in the order of the answers."""
+        """Return each combination of model, probe and method in the answers, with the kind of the model."""
         kinds = {str(model.get("name")): str(model.get("kind") or "") for model in self.record.get("models") or ()}
         used = self.answers.group_by(["model", "probe", "method"], use_threads=False).aggregate([])
         return [{**row, "kind": kinds.get(row["model"], "")} for row in used.to_pylist()]
@@ -53,14 +54,14 @@ _BASELINE_KINDS = frozenset({"baseline", "random", "frequency", "majority", "cha
 
 
 def select_named(by_name: Mapping[str, Item], names: Sequence[str], kind: str, if_none: str) -> list[Item]:
-    """Return the items of these names in their order, or all items if there are no names.
+    """Return the items with the given names, in the order of ``names``; all items if ``names`` is empty.
 
     Args:
-        kind: what the items are, for the error.
-        if_none: the hint of the error if there are no items.
+        kind: What the items are, for the error message.
+        if_none: Hint in the error message if there are no items.
 
     Raises:
-        InputError: if the run has no item of a name.
+        InputError: If a name is unknown.
     """
     for name in names:
         if name not in by_name:

@@ -1,4 +1,4 @@
-"""Scoreboard of a run: one line per model, one column per headline score."""
+"""Scoreboard of a run: a table with a line per model and a column per headline score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from merkhet.core.text import finite_or_none, metric_label, printable
 LOWER_IS_BETTER = frozenset({"mean_rank", "median_rank", "perplexity", "ece", "brier"})
 _FIRST_GROUPS = ("relation", "domain")
 ScoreRow = dict[str, Any]
-"""A row of the score table."""
+"""A row of the score table, by column name."""
 
 
 @dataclass(frozen=True)
@@ -38,32 +38,32 @@ class ScoreColumn:
     task: str
     metric: str
     percent: bool
-    """Whether values are shares, shown in percent."""
+    """Whether the values are shares, which are shown in percent."""
 
     @property
     def label(self) -> str:
-        """Return the label, such as ``completion R@1``."""
+        """The column label, such as ``completion R@1``."""
         return printable(f"{self.task} {metric_label(self.metric)}")
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line: a model, or one method of a model that answered by several methods."""
+    """A line of the scoreboard: a model, or one method of a model that answered by several methods."""
 
     model: str
     method: str | None = None
     probe: str | None = None
     extra_methods: tuple[str, ...] = ()
-    """Further methods of the model, used in tasks that no other line covers."""
+    """Further methods of the model, which it used only in tasks without alternative methods."""
 
     @property
     def label(self) -> str:
-        """Return the model's name, with probe and method if the model has several lines."""
+        """The name of the model, with probe and method if needed to tell its lines apart."""
         parts = ", ".join(part for part in (self.probe, self.method) if part is not None)
         return printable(f"{self.model} ({parts})" if parts else self.model)
 
     def covers(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a row of scores or answers belongs to this line."""
+        """Return whether a row of the score or answer table belongs to this line."""
         if row["model"] != self.model:
             return False
         matches = self.method in (None, row["method"]) and self.probe in (None, row["probe"])
@@ -72,38 +72,41 @@ class Series:
 
 @dataclass(frozen=True)
 class Scoreboard:
-    """Lines, columns, and the cells that have a score."""
+    """The lines (``series``), columns and cells of a scoreboard; combinations without a score have no cell."""
 
     columns: tuple[ScoreColumn, ...]
     series: tuple[Series, ...]
     cells: Mapping[tuple[Series, ScoreColumn], ScoreCell]
     best: Mapping[ScoreColumn, frozenset[Series]] = field(default_factory=dict)
-    """Best lines of each column; several if they are equal."""
+    """Lines with the best value in each column; several lines if they tie."""
 
     def chances(self, column: ScoreColumn) -> list[float]:
-        """Return the chance levels of a column's cells."""
+        """Return the known chance levels of the cells in a column."""
         cells = (self.cells.get((line, column)) for line in self.series)
         return [cell.chance for cell in cells if cell is not None and cell.chance is not None]
 
 
 def group_columns(scores: pa.Table) -> list[str]:
-    """Return the columns by which scores are grouped: those that are not in the score schema."""
+    """Return the group columns of a score table, which are all columns outside the score schema."""
     return [name for name in scores.column_names if name not in SCORES.schema.names]
 
 
 def overall_rows(scores: pa.Table) -> list[ScoreRow]:
-    """Return the rows over all questions of a task, where every group column is null."""
+    """Return the score rows that cover all questions of a task; their group columns are all null."""
     return _rows_without(scores, group_columns(scores))
 
 
 def rows_by_group(scores: pa.Table) -> dict[str, list[ScoreRow]]:
-    """Return the rows of each group column that has any, relation and domain first."""
+    """Return the score rows of each group column, relation and domain first; columns without rows are omitted."""
     names = sorted(group_columns(scores), key=lambda name: (name not in _FIRST_GROUPS, name not in _FIRST_GROUPS[:1]))
     return {name: rows for name in names if (rows := _grouped_rows(scores, name))}
 
 
 def _grouped_rows(scores: pa.Table, group: str) -> list[ScoreRow]:
-    """Return the rows grouped by this column alone, or by several columns if there are no others."""
+    """Return the score rows that are grouped by the column ``group`` alone.
+
+    Without such rows, return the rows grouped by ``group`` and other columns, unless groups then have several rows.
+    """
     grouped = scores.filter(pc.is_valid(scores[group]))
     single = _rows_without(grouped, [name for name in group_columns(scores) if name != group])
     if single:
@@ -116,14 +119,14 @@ def _grouped_rows(scores: pa.Table, group: str) -> list[ScoreRow]:
 def build_scoreboard(
     scores: pa.Table, headline: Iterable[Any], baselines: Collection[str] = (), main_methods: Collection[str] = ()
 ) -> Scoreboard:
-    """Arrange the overall scores as lines and columns.
+    """Arrange the overall scores of a run as lines and columns.
 
-    A model has one line, unless it answered one of the columns by several methods: then each method has a line.
+    A model has one line. If it has scores by several methods in a column, each method has a line.
 
     Args:
-        headline: mappings with ``task`` and ``metric``, or pairs; if empty, the first metric of each task.
-        baselines: models that can be the best of a column only if there are no others.
-        main_methods: methods that get a line; decided for each task, and ignored where a model used none of them.
+        headline: Mappings with ``task`` and ``metric``, or pairs of them; if empty, the first metric of each task.
+        baselines: Models that are marked as best only if there are no other models.
+        main_methods: Methods to show. All methods are shown for a model and task that has none of them.
     """
     rows = overall_rows(scores)
     columns = _headline_columns(rows, headline)
@@ -150,13 +153,16 @@ def build_scoreboard(
 
 
 def cell_from_row(row: Mapping[str, Any]) -> ScoreCell:
-    """Make a cell from a row of scores; null and NaN become None."""
+    """Make a cell from a row of the score table; null and NaN become None."""
     numbers = {name: finite_or_none(row.get(name)) for name in ("value", "low", "high", "chance")}
     return ScoreCell(**numbers, n=int(row.get("n") or 0), unusable=int(row.get("unusable") or 0))
 
 
 def above_chance(value: float | None, chance: float | None) -> float | None:
-    """Adjust a score for chance: (value - chance) / (1 - chance). None if either is missing or chance is 1."""
+    """Adjust a score for chance: (value - chance) / (1 - chance).
+
+    Return None if the value or the chance level is missing, or if chance is 1.
+    """
     if value is None or chance is None or chance >= 1:
         return None
     return (value - chance) / (1 - chance)
@@ -188,15 +194,15 @@ def _headline_pair(item: Any) -> tuple[str, str]:
 
 
 def is_share(rows: list[ScoreRow], metric: str) -> bool:
-    """Return whether all values of a metric lie within [-1, 1], as shares do."""
+    """Return whether a metric is a share, which is assumed if all its values lie within [-1, 1]."""
     values = (finite_or_none(row["value"]) for row in rows if row["metric"] == metric)
     return all(value is None or abs(value) <= 1 for value in values)
 
 
 def series_from_rows(rows: list[ScoreRow]) -> list[Series]:
-    """Make one line per model, or one per method for a model that answered the same task by several methods.
+    """Make the scoreboard lines of score rows: one per model, or one per method if methods compete.
 
-    Methods of such a model that were never an alternative to another one are added to its first line.
+    Methods compete if a model has several for the same task and metric. The model's other methods join its first line.
     """
     ways_of: dict[str, dict[tuple[str, str], dict[tuple[str, str], None]]] = {}
     for row in rows:

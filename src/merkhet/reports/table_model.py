@@ -1,4 +1,4 @@
-"""Tables of reports, independent of the output format."""
+"""Data model of report tables, independent of the output format."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from merkhet.core import text as fmt
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell: its text, and its number with interval, count and chance.
+    """A table cell: formatted text, and the unrounded number with interval, question count and chance level.
 
-    Numbers are unrounded (a share lies between 0 and 1); None if there is none.
+    Numbers are None if missing. Shares are between 0 and 1, not in percent.
     """
 
     text: str
@@ -22,23 +22,23 @@ class TableCell:
     low: float | None = None
     high: float | None = None
     best: bool = False
-    """Whether it is the best value of its column."""
+    """Whether the value is the best of its column."""
     n: int | None = None
     chance: float | None = None
     interval: str = ""
     """The formatted interval, such as ``[39.3, 43.0]``."""
     tip: str = ""
-    """A remark that a page shows on demand, such as the number of questions."""
+    """Tooltip in HTML pages, such as the number of questions."""
 
 
 @dataclass(frozen=True)
 class TableColumn:
-    """A column of numbers or of text."""
+    """Head of a table column, which contains numbers or text."""
 
     label: str
     number: bool = True
     tip: str = ""
-    """What the column means."""
+    """Tooltip that explains the column."""
 
 
 Row = tuple[TableCell, ...]
@@ -46,31 +46,31 @@ Row = tuple[TableCell, ...]
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table with its title, columns and rows."""
+    """A report table with title, columns, rows and summary rows."""
 
     name: str
-    """A short name that can be used as a file name."""
+    """Short name, usable as a file name."""
     title: str
     columns: tuple[TableColumn, ...]
     rows: tuple[Row, ...]
     note: str = ""
-    """What a reader must know to understand the numbers."""
+    """Explanation of the numbers, shown after the title or below the table."""
     foot: tuple[Row, ...] = ()
-    """Summary rows (chance, number of questions), which are not data."""
+    """Summary rows below the data, such as chance and number of questions."""
     left_out: int = 0
-    """Number of further rows that the table does not have."""
+    """Number of rows that were left out of ``rows``."""
 
     @property
     def caption(self) -> str:
-        """Return the title and the note."""
+        """The title, followed by the note."""
         return f"{self.title} {self.note}".strip()
 
     def has_intervals(self, column: int) -> bool:
-        """Return whether any cell of a column has an interval."""
+        """Return whether any cell of a column has an interval; ``column`` is an index."""
         return any(row[column].interval for row in self.rows)
 
     def with_labels(self, columns: Mapping[int, str], foot: Mapping[int, str] | None = None) -> ReportTable:
-        """Return the table with other labels for some columns and some summary rows, by index."""
+        """Return the table with new labels for some columns and summary rows, given by index."""
         heads = (replace(column, label=columns.get(index, column.label)) for index, column in enumerate(self.columns))
         rows = (
             (text_cell(foot[index]), *row[1:]) if foot and index in foot else row for index, row in enumerate(self.foot)
@@ -78,18 +78,18 @@ class ReportTable:
         return replace(self, columns=tuple(heads), foot=tuple(rows))
 
     def first_rows(self, limit: int) -> ReportTable:
-        """Return the table with its first ``limit`` rows; the others are counted in ``left_out``."""
+        """Return the table with only its first ``limit`` rows; ``left_out`` counts the removed rows."""
         left_out = self.left_out + max(0, len(self.rows) - limit)
         return replace(self, rows=self.rows[:limit], left_out=left_out)
 
 
 def text_cell(text: object) -> TableCell:
-    """Make a text cell; empty text becomes a dash."""
+    """Make a text cell; None and empty text become a dash."""
     return TableCell(fmt.DASH if text is None or text == "" else fmt.printable(text))
 
 
 def count_cell(value: object) -> TableCell:
-    """Make a cell with an integer."""
+    """Make a cell with an integer; a missing number becomes a dash."""
     number = fmt.finite_or_none(value)
     return TableCell(fmt.count(number), None if number is None else float(round(number)))
 
@@ -105,7 +105,7 @@ def score_cell(
     chance: float | None = None,
     tip: str = "",
 ) -> TableCell:
-    """Make a cell with a score, in percent if it is a share."""
+    """Make a cell with a score and its interval; ``percent`` formats shares in percent."""
     return TableCell(
         fmt.score(value, percent=percent),
         fmt.finite_or_none(value),
@@ -120,10 +120,10 @@ def score_cell(
 
 
 def value_cell(content: Any, kind: str) -> TableCell:
-    """Make a cell of a plain value or of an estimate with interval and n.
+    """Make a cell from a plain value, or from a mapping with ``value``, ``low``, ``high`` and ``n``.
 
     Args:
-        kind: ``text``, or a kind of number of :func:`merkhet.core.text.number`.
+        kind: ``text``, or a number format of :func:`merkhet.core.text.number`.
     """
     estimate = content if isinstance(content, Mapping) else {"value": content}
     if kind == "text":
@@ -142,13 +142,13 @@ def value_cell(content: Any, kind: str) -> TableCell:
 
 
 def range_cell(values: Sequence[float], *, percent: bool) -> TableCell:
-    """Make a cell with the minimum and maximum of several numbers, or with their common value."""
+    """Make a cell with the range of several numbers, or with the number if all are equal."""
     common = values[0] if values and len(set(values)) == 1 else None
     return TableCell(fmt.value_range(list(values), percent=percent), common)
 
 
 def exact_text(number: float | int | None) -> str:
-    """Write a number with all its digits, and an integer without decimals; empty if there is none."""
+    """Format a number with all digits, and integers without decimals; None becomes an empty text."""
     if number is None:
         return ""
     return repr(int(number)) if float(number).is_integer() and abs(number) < 2**53 else repr(float(number))

@@ -1,4 +1,4 @@
-"""Writers of tables: terminal, CSV, Markdown, LaTeX, HTML files and pages."""
+"""Writers of report tables: terminal, CSV, Markdown, LaTeX and HTML."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]|~$])")
 
 
 def as_csv(table: ReportTable) -> str:
-    """Write the table as CSV with unrounded numbers.
+    """Write the table as CSV with unrounded numbers, without summary rows.
 
-    A column of scores is followed by low, high, n and chance, if any cell has them; missing values are empty. Shares
-    lie between 0 and 1. Text that a spreadsheet would take for a formula (it begins with = + - @ and is no number) is
-    prefixed with an apostrophe.
+    A number column is followed by columns for low, high, n and chance if any of its cells has such a value. Missing
+    values are empty. Shares are between 0 and 1. Text that a spreadsheet would read as a formula (such as ``=A1``) gets
+    an apostrophe before it.
     """
     extras = [_extra_columns(table, index) for index in range(len(table.columns))]
     heads: list[str] = []
@@ -54,7 +54,7 @@ def as_csv(table: ReportTable) -> str:
 
 
 def as_markdown(table: ReportTable) -> str:
-    """Write the table as GitHub Markdown, numbers right-aligned, the best of a column in bold."""
+    """Write the table as GitHub Markdown, with numbers right-aligned and the best value of a column in bold."""
     heads = "| " + " | ".join(_escape_markdown(column.label) for column in table.columns) + " |"
     rule = "|" + "|".join("---:" if column.number else "---" for column in table.columns) + "|"
     lines = ["| " + " | ".join(map(_markdown_cell, row)) + " |" for row in (*table.rows, *table.foot)]
@@ -63,7 +63,7 @@ def as_markdown(table: ReportTable) -> str:
 
 
 def as_html(table: ReportTable) -> str:
-    """Write the table as an HTML fragment. All data is escaped; unrounded numbers are in ``data-value``."""
+    """Write the table as an HTML fragment with escaped texts and unrounded numbers in data attributes."""
     return str(_render("fragment", table, _exact_numbers))
 
 
@@ -80,18 +80,18 @@ def as_page_table(
     minimum: int = 1,
     rest: str = "",
 ) -> Markup:
-    """Write the table for a page: it scrolls, can be sorted by any column, and ends with a note on rows left out.
+    """Write the table as a scrollable, sortable table of an HTML page, with a note on omitted rows.
 
     Args:
-        label: accessible name of the table, by default its title.
-        caption: whether to show the title above the table.
-        dense: whether columns are close to each other.
-        whole_texts: whether to show long texts whole instead of their first lines.
-        bars: columns of shares whose cells have a bar below the number.
-        colours: a colour for each row, shown beside its name.
-        budget: bytes that the rows may take in the page.
-        minimum: number of rows that are shown however long they are.
-        rest: what the rows left out are and where they are, such as ``rows are in the run’s scores.parquet``.
+        label: Accessible name of the table; by default, the title.
+        caption: Whether to show the title above the table.
+        dense: Whether to use narrow gaps between columns.
+        whole_texts: Whether to show long texts in full instead of only their first lines.
+        bars: Indices of share columns whose cells get a bar below the number.
+        colours: Colour of each row, shown beside the row name.
+        budget: Maximum bytes of the rows; None for no limit.
+        minimum: Number of rows to show regardless of ``budget``.
+        rest: End of the note on omitted rows, such as ``rows are in the run’s scores.parquet``.
     """
     spaced = [column.number and table.has_intervals(index) for index, column in enumerate(table.columns)]
     options = {

@@ -1,4 +1,4 @@
-"""Tables of a run as :class:`ReportTable`: its scores, their groups, comparisons, analyses and unusable questions."""
+"""Report tables of a run: scores, scores by group, comparisons, analyses and unusable questions."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ _BEST = "The best of a column is bold; a baseline only where there are no other 
 
 
 def report_tables(data: ReportData) -> list[ReportTable]:
-    """Make every table of a run that has rows, with unique names and all rows.
+    """Make all non-empty tables of a run, with unique names and all rows.
 
-    ``scores`` holds the headline scores, ``all-scores`` every overall score, ``by-GROUP-TASK-METRIC`` the scores of
-    groups, ``comparisons`` the paired differences of models, and ``ANALYSIS-1`` … the tables of the analyses.
+    The table ``scores`` contains the headline scores, ``all-scores`` all scores over whole tasks,
+    ``by-GROUP-TASK-METRIC`` the scores of groups, ``comparisons`` the paired differences between models, and
+    ``ANALYSIS-1``, ``ANALYSIS-2``, … the results of an analysis.
     """
     board = run_scoreboard(data)
     tables = [score_report_table(data), all_scores_table(data.scores)]
@@ -63,12 +64,12 @@ def report_tables(data: ReportData) -> list[ReportTable]:
 
 
 def select_tables(tables: Sequence[ReportTable], names: Sequence[str]) -> list[ReportTable]:
-    """Return the tables of these names in their order, or all tables if there are no names."""
+    """Return the tables with the given names, in the order of ``names``; all tables if ``names`` is empty."""
     return select_named({table.name: table for table in tables}, names, "table", "the run has no scores")
 
 
 def score_report_table(data: ReportData) -> ReportTable:
-    """Make the table of models by headline scores, with chance and the number of questions in its foot."""
+    """Make the table of models by headline scores, with summary rows for chance and number of questions."""
     return board_table(run_scoreboard(data))
 
 
@@ -76,8 +77,8 @@ def board_table(board: Scoreboard, *, sizes: bool = True, unusable: bool = False
     """Make the table of a scoreboard.
 
     Args:
-        sizes: whether to add the row with the numbers of questions.
-        unusable: whether to add the column with the numbers of unusable questions.
+        sizes: Whether to add a summary row with the number of questions.
+        unusable: Whether to add a column with the number of unusable questions.
     """
     rows: list[Row] = []
     for line in board.series:
@@ -100,7 +101,10 @@ def board_table(board: Scoreboard, *, sizes: bool = True, unusable: bool = False
 
 
 def all_scores_table(scores: pa.Table) -> ReportTable:
-    """Make the table of every overall score in long form, with chance-adjusted values (0 at chance, 1 if perfect)."""
+    """Make the table of all scores over whole tasks, with one score per row.
+
+    The column ``adjusted`` is 0 at chance and 1 for a perfect score.
+    """
     rows = overall_rows(scores)
     has_adjusted = any(fmt.finite_or_none(row.get("adjusted")) is not None for row in rows)
     shares = {metric: is_share(rows, metric) for metric in {row["metric"] for row in rows}}
@@ -135,7 +139,10 @@ def all_scores_table(scores: pa.Table) -> ReportTable:
 def group_report_tables(
     scores: Iterable[Mapping[str, Any]], group: str, board: Scoreboard, limit: int | None = None
 ) -> dict[ScoreColumn, ReportTable]:
-    """Make one table for each headline score that has groups: groups by models, the ``limit`` largest groups first."""
+    """Make a table of groups by models for each headline score that has scores of groups.
+
+    Each table shows the ``limit`` groups with the most questions, largest first.
+    """
     tables = {}
     for column, groups in _scores_by_group(scores, group, board).items():
         lines = [line for line in board.series if any(line in cells for cells in groups.values())]
@@ -161,7 +168,7 @@ def group_report_tables(
 def _scores_by_group(
     scores: Iterable[Mapping[str, Any]], group: str, board: Scoreboard
 ) -> dict[ScoreColumn, dict[str, dict[Series, ScoreCell]]]:
-    """Collect the scores of groups by column, group and line, in the order of the board's columns."""
+    """Collect the scores of groups by scoreboard column, group and scoreboard line."""
     columns = {(column.task, column.metric): column for column in board.columns}
     cells: dict[ScoreColumn, dict[str, dict[Series, ScoreCell]]] = {column: {} for column in board.columns}
     line_of_way: dict[tuple[str, str, str], Series | None] = {}
@@ -177,10 +184,10 @@ def _scores_by_group(
 
 
 def unusable_table(data: ReportData, limit: int | None = None) -> ReportTable:
-    """Make the table of questions that could not be asked, from the findings or else from the answers.
+    """Make the table of unusable questions by model and reason, from the findings or else from the answers.
 
     Args:
-        limit: number of rows that the table may have.
+        limit: Maximum number of rows; None for no limit.
     """
     reasons = data.findings.get("unusable")
     if reasons is None:
@@ -202,7 +209,7 @@ def unusable_table(data: ReportData, limit: int | None = None) -> ReportTable:
 
 
 def analysis_tables(analysis: Mapping[str, Any]) -> list[ReportTable]:
-    """Make the tables of an analysis from its description in analyses.json."""
+    """Make the tables of an analysis from its entry in analyses.json."""
     name = analysis.get("name") or "analysis"
     return [
         _table_from_spec(spec, fmt.file_slug(name, index)) for index, spec in enumerate(analysis.get("tables") or (), 1)
@@ -210,7 +217,7 @@ def analysis_tables(analysis: Mapping[str, Any]) -> list[ReportTable]:
 
 
 def _table_from_spec(spec: Mapping[str, Any], name: str) -> ReportTable:
-    """Make a table from the description that an analysis gives."""
+    """Make a table from a table specification in analyses.json."""
     columns = [(fmt.printable(column["name"]), str(column.get("kind", "text"))) for column in spec["columns"]]
     rows = tuple(
         tuple(value_cell(value, kind) for value, (_, kind) in zip(row, columns, strict=True))
@@ -221,7 +228,7 @@ def _table_from_spec(spec: Mapping[str, Any], name: str) -> ReportTable:
 
 
 def run_scoreboard(data: ReportData) -> Scoreboard:
-    """Arrange the overall scores of a run by its suite's headline and main methods."""
+    """Build the scoreboard of a run from the headline scores and main methods of its suite."""
     return build_scoreboard(
         data.scores, data.suite.get("headline") or (), data.baselines(), data.suite.get("main_methods") or ()
     )
@@ -238,7 +245,7 @@ def _board_cell(score: ScoreCell | None, column: ScoreColumn, *, best: bool = Fa
 
 
 def _unusable_cell(board: Scoreboard, line: Series) -> TableCell:
-    # Every score of a task counts the same unusable questions.
+    # All scores of a task count the same unusable questions, so each task counts once.
     by_task = {column.task: board.cells[line, column] for column in board.columns if (line, column) in board.cells}
     return count_cell(sum(score.unusable for score in by_task.values()))
 
@@ -258,14 +265,16 @@ def score_table(
     baselines: Collection[str] = (),
     main_methods: Collection[str] = (),
 ) -> Table | Group:
-    """Render models by headline scores for a terminal: ``41.2  [39.3, 43.0]`` in percent, chance in the last row.
+    """Render the table of models by headline scores for a terminal.
 
-    The best of each column is bold. A table wider than ``width`` is split or stacked, so that no number is cut.
+    A cell shows a score and its interval, such as ``41.2  [39.3, 43.0]`` in percent. The last row shows chance. The
+    best value of each column is bold. A table wider than ``width`` is split or stacked, so that no number is cut.
 
     Args:
-        width: characters of a line; None is the width of the terminal.
-        baselines: models that cannot be the best.
-        main_methods: methods that get a row; if a model used none of them, each of its methods gets one.
+        headline: Mappings with ``task`` and ``metric``, or pairs of them; if empty, the first metric of each task.
+        width: Maximum characters per line; by default, the width of the terminal.
+        baselines: Models that are marked as best only if there are no other models.
+        main_methods: Methods to show. All methods are shown for a model and task that has none of them.
     """
     board = build_scoreboard(scores, headline, baselines, main_methods)
     if not board.columns:

@@ -1,3 +1,3 @@
-"""Explorer of a run: a local page to browse questions, compare two models, and try sentences."""
+"""Explorer of a run: a local web page to browse questions, compare two models, and test sentences."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Proof trees of the facts behind a question, from conclusions down to stated facts."""
+"""Proof trees of the facts behind a question, from conclusions down to premises that were not inferred."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _MAX_FACTS = 300
 
 
 def build_proofs(tables: RunTables, fact_ids: Sequence[str]) -> list[dict[str, Any]]:
-    """Build the proof trees of facts; the premises of a fact are expanded where it first occurs.
+    """Build the proof trees of facts; a fact's premises are expanded only at its first occurrence.
 
-    A fact that the run does not hold has only its id and ``missing``. ``cut`` says that premises were left out because
-    there are too many. Proofs can be deep or circular, so the search is iterative.
+    A fact that was not found has only the keys ``fact_id``, ``missing`` and ``premises``. ``cut`` marks a fact with
+    premises that were omitted to limit the number of facts. The search is iterative, because proofs can be deep or
+    circular.
     """
     facts = _read_facts(tables, fact_ids)
     proved: set[str] = set()
@@ -45,7 +46,7 @@ def build_proofs(tables: RunTables, fact_ids: Sequence[str]) -> list[dict[str, A
 
 
 def _root_ids(fact_ids: Sequence[str], facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return the facts that are no direct or indirect premise of another of them."""
+    """Return the ids in ``fact_ids`` that are not a direct or indirect premise of another id in ``fact_ids``."""
     descendants: set[str] = set()
     for fact_id in fact_ids:
         queue, visited = [fact_id], {fact_id}
@@ -59,7 +60,7 @@ def _root_ids(fact_ids: Sequence[str], facts: Mapping[str, Mapping[str, Any]]) -
 
 
 def _read_facts(tables: RunTables, fact_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Read the facts and their direct and indirect premises breadth-first, up to the limit."""
+    """Read the facts and their direct and indirect premises breadth-first, at most ``_MAX_FACTS`` facts."""
     facts: dict[str, dict[str, Any]] = {}
     asked: set[str] = set()
     level = list(dict.fromkeys(fact_ids))

@@ -1,4 +1,7 @@
-"""Filters of a request, and the SQL conditions of the questions that pass."""
+"""Question filters of a request, and their SQL conditions.
+
+A way of asking is a combination of model, probe and method, represented by its index in ``RunTables.ways``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ from merkhet.reports.explorer.run_tables import FACETS, RunTables
 RESULTS = {"right": RIGHT, "wrong": WRONG, "unusable": UNUSABLE}
 TIED = "tied"
 CELLS = ("both", "first", "second", "neither", "apart")
-"""Joint outcomes of two ways of asking by which is right; ``apart`` if one of them has no usable answer."""
+"""Joint outcomes of a pair of models on a question, by which model is right.
+
+``apart`` means that at least one model has no usable answer."""
 _MAX_SEARCH_LENGTH, _MAX_SEARCH_WORDS = 400, 12
 _SEARCH_TERM = re.compile(r'"([^"]+)"|(\S+)')
 
@@ -22,37 +27,37 @@ Params = Mapping[str, Sequence[str]]
 
 
 class RequestError(Exception):
-    """An invalid request; the message is shown to the user."""
+    """Error for an invalid request; the message is shown to the user."""
 
 
 @dataclass(frozen=True)
 class Filters:
-    """The filters of a request."""
+    """The question filters of a request."""
 
     words: tuple[str, ...] = ()
-    """Search words, all of which must occur."""
+    """Search words; a question must contain all of them."""
     facets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Accepted values by facet."""
     ways: tuple[int, ...] = ()
-    """Ways of the chosen models, probes and methods; all ways if none is chosen."""
+    """Ways of asking with the chosen models, probes and methods; all ways of asking if nothing was chosen."""
     narrowed: bool = False
-    """Whether ways were chosen: a question then needs an answer by one of them."""
+    """Whether a model, probe or method was chosen; questions then need an answer by one of ``ways``."""
     results: frozenset[str] = frozenset()
     low: float | None = None
     """Lowest accepted rank."""
     high: float | None = None
     """Highest accepted rank."""
     pair: tuple[int, int] | None = None
-    """Ways that are compared."""
+    """The two ways of asking to compare; None without a comparison."""
     cell: str | None = None
-    """Joint outcome of the pair, one of CELLS."""
+    """Accepted joint outcome of ``pair``, one of ``CELLS``."""
 
 
 def read_filters(params: Params, tables: RunTables) -> Filters:
     """Parse the filters of a request.
 
     Raises:
-        RequestError: if a value is invalid.
+        RequestError: If a value is invalid.
     """
     ways = tables.ways
     chosen = {name: set(params.get(name) or ()) for name in ("model", "probe", "method")}
@@ -82,7 +87,10 @@ def read_filters(params: Params, tables: RunTables) -> Filters:
 
 
 def read_pair(params: Params, tables: RunTables) -> tuple[int, int] | None:
-    """Return the two ways that are compared, by their labels; None if no way is named."""
+    """Return the indices of the two ways of asking that the parameters ``first`` and ``second`` name by label.
+
+    Return None if both parameters are absent.
+    """
     labels = [last_value(params, name) for name in ("first", "second")]
     if labels == [None, None]:
         return None
@@ -94,7 +102,7 @@ def read_pair(params: Params, tables: RunTables) -> tuple[int, int] | None:
 
 
 def search_words(text: str) -> tuple[str, ...]:
-    """Split a search into words; text in double quotes is one word."""
+    """Split a search text into distinct words; text in double quotes counts as one word."""
     if len(text) > _MAX_SEARCH_LENGTH:
         raise RequestError(f"Search for at most {_MAX_SEARCH_LENGTH} characters.")
     terms = [" ".join((phrase or word).split()) for phrase, word in _SEARCH_TERM.findall(text)]
@@ -105,7 +113,7 @@ def search_words(text: str) -> tuple[str, ...]:
 
 
 def last_value(params: Params, name: str) -> str | None:
-    """Return the last value of a parameter; None if it is absent or empty."""
+    """Return the last value of a request parameter; None if the parameter is absent or empty."""
     values = params.get(name)
     return (values[-1] or None) if values else None
 
@@ -124,9 +132,9 @@ def _number(params: Params, name: str) -> float | None:
 
 
 class Selection:
-    """SQL conditions of the questions that pass filters, one for each kind of filter.
+    """SQL conditions for the questions that pass the filters, one condition per kind of filter.
 
-    Of the values of a request, the conditions hold only numbers of ways; all others are in ``parameters``.
+    The conditions contain no free text of a request; such values are in ``parameters``.
     """
 
     def __init__(self, tables: RunTables, filters: Filters) -> None:
@@ -140,7 +148,7 @@ class Selection:
             self.parameters |= known
         words = {f"word_{number}": word for number, word in enumerate(filters.words)}
         self.search = " and ".join(f"contains(text, lower(nfc_normalize(${key})))" for key in words)
-        """Condition of the search; empty if nothing is searched for."""
+        """SQL condition of the search words; empty without search words."""
         if self.search:
             self._conditions["search"] = self.search
         self.parameters |= words
@@ -152,11 +160,14 @@ class Selection:
             self._conditions["cell"] = f"{pair_cell(*filters.pair)} = '{filters.cell}'"
 
     def where(self, *without: str) -> str:
-        """Return the condition of all filters but those in ``without``."""
+        """Return the SQL condition of all filters, except the kinds of filter in ``without``."""
         return " and ".join(f"({sql})" for name, sql in self._conditions.items() if name not in without) or "true"
 
     def answered(self, results: Iterable[str]) -> str:
-        """Return the condition that an answer, by one of the ways, has one of the results and a rank in range."""
+        """Return the SQL condition for an answer by a chosen model, probe and method with accepted result and rank.
+
+        Without ``results``, all results are accepted.
+        """
         return " or ".join(self._answered_by(way, results) for way in self.filters.ways) or "false"
 
     def _answered_by(self, way: int, results: Iterable[str]) -> str:
@@ -170,12 +181,12 @@ class Selection:
 
 
 def has_result(way: int, result: str) -> str:
-    """Return the condition that a way has this result."""
+    """Return the SQL condition for questions with ``result`` for the way of asking with index ``way``."""
     return f"tied_{way}" if result == TIED else f"verdict_{way} = {RESULTS[result]}"
 
 
 def pair_cell(first: int, second: int) -> str:
-    """Return the expression of the joint outcome of two ways, one of CELLS."""
+    """Return the SQL expression for the joint outcome of two ways of asking, which is one of ``CELLS``."""
     a, b = f"verdict_{first}", f"verdict_{second}"
     return (
         f"case when coalesce({a}, {UNUSABLE}) = {UNUSABLE} or coalesce({b}, {UNUSABLE}) = {UNUSABLE} then 'apart' "

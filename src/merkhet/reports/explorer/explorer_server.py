@@ -1,8 +1,8 @@
 """HTTP server of the explorer, for one run on the loopback address.
 
-It listens on 127.0.0.1 and accepts only this host name and localhost, which prevents DNS rebinding. It serves a fixed
-list of package files and the views; no path of a request reaches the file system. POST requests need the page's token
-and origin.
+The server listens on 127.0.0.1 and accepts only the host names 127.0.0.1 and localhost, which prevents DNS rebinding.
+It serves the views and a fixed list of package files; request paths never reach the file system. POST requests need
+the token and the origin of the explorer's page.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ logger = logging.getLogger("merkhet.explorer")
 
 ADDRESS = "127.0.0.1"
 PORT = 8765
-"""Default port; the following ports are tried if it is in use."""
+"""Default port; if it is in use, the next ports are tried."""
 _PORTS_TRIED = 20
 _MAX_BODY_BYTES = 2**20
 _MAX_FIELDS = 200
@@ -63,11 +63,11 @@ _HEADERS = {
 
 
 class ExplorerServer(ThreadingHTTPServer):
-    """Server of one run on the loopback address, with a thread for each request."""
+    """HTTP server for one run on the loopback address, with a thread for each connection."""
 
     daemon_threads = True
     request_queue_size = 64
-    # On Windows this option lets a second program bind the same port.
+    # On Windows, this option would let a second program bind the same port.
     allow_reuse_address = sys.platform != "win32"
 
     def __init__(self, views: Views, player: Player, port: int) -> None:
@@ -93,30 +93,30 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Return the address of the page."""
+        """The URL of the explorer's page."""
         return f"http://{ADDRESS}:{self.port}/"
 
     def _play_state(self, params: Params) -> dict[str, Any]:
-        """Return the state of a play job, waiting for a change."""
+        """Return the state of a playground job; wait some seconds for a state that the page has not seen."""
         values = [last_value(params, name) or "" for name in ("job", "seen")]
         if not all(text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 12 for text in values):
             raise RequestError("job and seen must be integers: the job, and the last version of it that was seen.")
         return self.player.state(int(values[0]), int(values[1]), _MAX_WAIT_SECONDS)
 
     def server_bind(self) -> None:
-        """Bind without a DNS lookup of this machine's name."""
+        """Bind the socket without a DNS lookup of the machine's host name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = ADDRESS, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log errors, but not clients that disconnect."""
+        """Log errors of requests, except disconnects and timeouts of clients."""
         error = sys.exc_info()[1]
         if not isinstance(error, ConnectionError | TimeoutError):
             logger.error("a request failed: %r", error)
 
 
 class _RefusedError(Exception):
-    """A refused request with its HTTP status."""
+    """Refusal of a request, with an HTTP status."""
 
     def __init__(self, status: HTTPStatus, message: str) -> None:
         super().__init__(message)
@@ -128,16 +128,16 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "merkhet", ""
     timeout = 60
-    # Responses are sent at once: with Nagle's algorithm their end would wait for an acknowledgement.
+    # Each response is buffered and sent at once; with Nagle's algorithm, its end would wait for an acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
-        """Serve the page, its files and the views."""
+        """Serve the explorer's page, its files and the views."""
         self._answer(self._get)
 
     def do_POST(self) -> None:
-        """Accept a play request."""
+        """Accept a request of the playground."""
         self._answer(self._post)
 
     def _answer(self, work: Callable[[], tuple[bytes, str]]) -> None:
@@ -181,7 +181,10 @@ class _Handler(BaseHTTPRequestHandler):
         return _json({"job": self.server.player.ask(request)})
 
     def _target(self) -> tuple[str, Params]:
-        """Return the path of the request as it was sent (it is only looked up in a list), and its parameters."""
+        """Return the path and the query parameters of the request.
+
+        The path is not normalized, because it is only looked up in fixed lists.
+        """
         try:
             parts = urlsplit(self.path)
             params = parse_qs(parts.query, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="strict")
@@ -197,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
 
     def _read_content(self) -> Any:
-        """Read the JSON content of a request from the explorer's page; refuse any other request."""
+        """Read the JSON body of a POST request; refuse requests that the explorer's page did not send."""
         self.close_connection = True  # Reset when the whole body has been read.
         if self.headers.get_all("Origin", []) not in [[origin] for origin in self.server.origins]:
             raise _RefusedError(HTTPStatus.FORBIDDEN, "Only the explorer's page may send this request (Origin).")
@@ -237,21 +240,21 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Send errors of the HTTP library as JSON; an unsupported method becomes 405 Method Not Allowed."""
+        """Send an error of the HTTP library as JSON; an unsupported method becomes 405 Method Not Allowed."""
         self.close_connection = True
         status = HTTPStatus.METHOD_NOT_ALLOWED if code == HTTPStatus.NOT_IMPLEMENTED else HTTPStatus(code)
         text = "Only GET and POST are served." if status == HTTPStatus.METHOD_NOT_ALLOWED else status.phrase + "."
         self._send_message(status, text)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log no requests."""
+        """Disable the log of requests."""
 
 
 def open_server(views: Views, player: Player, port: int | None = None) -> ExplorerServer:
-    """Open a server on this port, or on the first free port.
+    """Open a server on ``port`` or, if ``port`` is None, on the first free port.
 
     Raises:
-        InputError: if the port, or every port, is in use.
+        InputError: If ``port`` is not available, or no port is.
     """
     if port is not None:
         try:

@@ -1,4 +1,4 @@
-"""Views of the explorer as JSON content."""
+"""JSON views of a run for the explorer."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _QUESTION_COLUMNS = (
 
 
 class Views:
-    """Views of one run; each maps the parameters of a request to JSON content."""
+    """JSON views of one run; each view is a method from request parameters to JSON content."""
 
     def __init__(self, tables: RunTables, folder: Path, title: str, record: Mapping[str, Any]) -> None:
         self.tables, self.folder, self.title, self.record = tables, folder, title, record
 
     def run(self) -> dict[str, Any]:
-        """Describe the run: its name and size, the ways of asking, and notes."""
+        """Return the run's name, size and notes, and its combinations of model, probe and method (``ways``)."""
         notes = [f"These questions are a sample: {note}"] if (note := sample_note(self.record)) else []
         if not self.tables.answer_count:
             notes.append("This run has no answers.")
@@ -68,7 +68,7 @@ class Views:
         }
 
     def questions(self, params: Params) -> dict[str, Any]:
-        """Return a page of the questions that pass the filters, and their number."""
+        """Return one page of the questions that pass the filters, and the total number of these questions."""
         filters = read_filters(params, self.tables)
         size = _integer(params, "size", 25, 1, _MAX_PAGE_SIZE)
         page = _integer(params, "page", 1, 1, 10**9)
@@ -85,9 +85,10 @@ class Views:
         return {"total": row["total"], "page": page, "size": size, "questions": self._list_rows(row["numbers"])}
 
     def facets(self, params: Params) -> dict[str, Any]:
-        """Count questions by facet value, by result, and by result for each way.
+        """Count the questions that pass the filters, by facet value and by result.
 
-        The counts of a facet ignore the filter by that facet. The counts of results ignore the filters by answers.
+        Results are counted in total and for each combination of model, probe and method (``ways``). The counts of a
+        facet ignore the filter by that facet. The counts of results ignore the filters by answers.
         """
         filters = read_filters(params, self.tables)
         selection = Selection(self.tables, filters)
@@ -118,7 +119,10 @@ class Views:
         }
 
     def _facet(self, name: str, accepted: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the values of a facet that occur or are accepted: accepted values first, then by count."""
+        """Return the values of a facet with their counts, sorted by count.
+
+        Values that the filters accept come first, even with a count of 0.
+        """
         chosen = self.tables.facets[name].intersection(accepted)
         counts = dict.fromkeys(chosen, 0) | {row["value"]: row["counts"][0] for row in rows if row["facet"] == name}
         order = sorted(counts.items(), key=lambda pair: (pair[0] not in chosen, -pair[1], pair[0]))
@@ -126,7 +130,7 @@ class Views:
         return {"values": values, "more": len(order) - len(values), "of": len(self.tables.facets[name])}
 
     def compare(self, params: Params) -> dict[str, Any]:
-        """Compare two ways: how many questions both, one or neither got right, and how their ranks differ."""
+        """Compare two combinations of model, probe and method: counts of joint outcomes, and rank differences."""
         filters = read_filters({**params, "cell": []}, self.tables)
         if filters.pair is None:
             raise RequestError("Name two models to compare.")
@@ -149,7 +153,7 @@ class Views:
         return {"counts": {cell: row.pop(cell) for cell in CELLS}, **row}
 
     def question(self, params: Params) -> dict[str, Any]:
-        """Return one question with its answers, candidates, facts and Q-set."""
+        """Return one question with its answers, candidates, proofs and the other questions of its Q-set."""
         matches = self.tables.query(
             "select number, relation from questions where question_id = $id limit 1", {"id": last_value(params, "id")}
         )
@@ -176,7 +180,10 @@ class Views:
         }
 
     def _model_answers(self, number: int, golds: Sequence[str], senses: Mapping[str, str]) -> list[dict[str, Any]]:
-        """Return every answer to a question with its ranked candidates, in the order of ways and repeats."""
+        """Return all answers to a question with their ranked candidates.
+
+        Answers are sorted by ``way`` (the number of model, probe and method), then by ``repeat``.
+        """
         judged = self.tables.query("select row, way, verdict from answers where question = $number", {"number": number})
         judged_by_row = {row["row"]: row for row in judged}
         if not judged:
@@ -229,7 +236,7 @@ class Views:
         return (rows[-1]["candidates"] or ()) if rows else ()
 
     def _list_rows(self, numbers: Sequence[int]) -> list[dict[str, Any]]:
-        """Return questions as a list shows them, in the order of the numbers."""
+        """Return the list entries of questions, in the order of the question ``numbers``."""
         if not numbers:
             return []
         columns = ["number", "question_id", "prompt", "word", "answers", *FACETS, *way_columns(self.tables.ways)]
@@ -259,13 +266,16 @@ class Views:
 
 
 def _subquery(name: str, columns: Sequence[str], source: str, condition: str, *, keep: bool) -> str:
-    """Return a named subquery; keep its rows if computing them again for each use is slower than a copy."""
+    """Return a named SQL subquery; ``keep`` materializes its rows instead of computing them at each use."""
     hint = "materialized" if keep else "not materialized"
     return f"{name} as {hint} (select {', '.join(columns)} from {source} where {condition})"
 
 
 def _sort_keys(sort: str, filters: Filters) -> list[str]:
-    """Return the sort keys of a page; hardness and rank are those of the chosen ways. Null sorts last."""
+    """Return the SQL sort keys of a question list; null sorts last.
+
+    Hardness and rank are computed from the answers by ``filters.ways``.
+    """
     if sort not in SORTS:
         raise RequestError(f"Sort by one of {', '.join(SORTS)}.")
     if sort == "text":
@@ -278,7 +288,7 @@ def _sort_keys(sort: str, filters: Filters) -> list[str]:
         return ["number"]
     if sort == "rank":
         return [f"-greatest({', '.join(f'rank_{way}' for way in filters.ways)})", "number"]
-    if len(filters.ways) == 1:  # The same order as below, in half the time.
+    if len(filters.ways) == 1:  # Same order as the general case below, in half the time.
         (way,) = filters.ways
         share, mean = f"nullif(verdict_{way}, -1)", f"rank_{way}"
     else:
@@ -296,7 +306,7 @@ def _readable(text: str | None, senses: Mapping[str, str]) -> str | None:
 
 
 def _align_golds(golds: Any, ranks: Any, ties: Any) -> list[tuple[str, Any, Any]]:
-    """Zip right answers with their ranks and ties; missing texts and ties are None."""
+    """Return triples of right answer, rank and number of ties; missing texts and ties are None."""
     texts, gold_ranks, tie_sizes = (list(values or ()) for values in (golds, ranks, ties))
     tie_sizes += [None] * (len(gold_ranks) - len(tie_sizes))
     texts += [None] * (len(gold_ranks) - len(texts))

@@ -1,4 +1,4 @@
-"""Playground: one sentence with a slot, asked of models live; only the latest request is answered."""
+"""Playground of the explorer, where models answer a sentence with a slot."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ PLAY_PROBES = ("rank", "fill", "write")
 _MAX_TEXT_LENGTH, _MAX_CANDIDATE_LENGTH, _MAX_CANDIDATES, _MAX_MODELS = 4000, 500, 2000, 8
 _SLOT = re.compile(r"\[mask\]|_{3,}", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[,;，、；]")
-# The probe fill needs an answer of one token; these words replace missing candidates.
+# The probe fill needs an answer of one token, which these words provide.
 _FILLERS = ("it", "the", "one", "a", "1", "的", "一", "是")
 
 
 @dataclass(frozen=True)
 class Playable:
-    """A model of the playground."""
+    """A model that the playground lists."""
 
     name: str
     kind: str
     load: Callable[[], Model] | None = None
-    """Loads the model when it is first used; None if it cannot be used."""
+    """Function that loads the model; None if the model cannot be used."""
     reason: str = ""
-    """Why the model cannot be used."""
+    """Reason why the model cannot be used."""
 
 
 @dataclass(frozen=True)
 class PlayRequest:
-    """A sentence to ask, with its candidates, probe and models."""
+    """A request to the playground: sentence, candidates, probe and models."""
 
     prompt: str
     candidates: tuple[str, ...]
     probe: str
     models: tuple[tuple[str, str | None], ...]
-    """Pairs of model and method; None is the default method."""
+    """Pairs of model name and method; the method None stands for the default."""
 
 
 @dataclass
@@ -61,10 +61,10 @@ class _Job:
 
 
 def read_play_request(content: Any, names: Sequence[str]) -> PlayRequest:
-    """Parse the content of a play request.
+    """Parse a request to the playground; ``names`` are the names of the available models.
 
     Raises:
-        RequestError: if the content is invalid; the message is shown to the user.
+        RequestError: If the content is invalid; the message is shown to the user.
     """
     if not isinstance(content, dict):
         raise RequestError("A play request must be an object with text, candidates and models.")
@@ -86,7 +86,7 @@ def read_play_request(content: Any, names: Sequence[str]) -> PlayRequest:
 
 
 def _read_candidates(text: Any) -> tuple[str, ...]:
-    """Split a text into distinct candidates, at line ends or, if it is one line, at commas."""
+    """Split a text into distinct candidates: at line ends, or a single line at commas and semicolons."""
     if not isinstance(text, str):
         raise RequestError("Candidates must be a text, one per line.")
     parts = text.split("\n") if "\n" in text else _SEPARATORS.split(text)
@@ -116,10 +116,10 @@ def _read_models(content: Mapping[str, Any], names: Sequence[str]) -> tuple[tupl
 
 
 class Player:
-    """Worker thread that answers one request at a time. A new request replaces the waiting one.
+    """Worker thread of the playground, which answers only the latest request.
 
-    A model is loaded when it is first used. Models that the latest request does not name are released when another
-    one is loaded, so that only chosen models are in memory.
+    A model is loaded at its first use. To save memory, loading a model releases the models that the request does not
+    name.
     """
 
     def __init__(self, playables: Sequence[Playable]) -> None:
@@ -131,7 +131,7 @@ class Player:
         self._thread: threading.Thread | None = None
 
     def models(self) -> list[dict[str, Any]]:
-        """List the models with their methods, or the reason why they cannot be used."""
+        """Return the models with their methods; models that cannot be used have a reason."""
         with self._changed:
             return [
                 {
@@ -145,7 +145,7 @@ class Player:
             ]
 
     def ask(self, request: PlayRequest) -> int:
-        """Queue a request and return its number; an older request is no longer answered."""
+        """Submit a request and return its number; the new request replaces any earlier request."""
         with self._changed:
             self._count += 1
             self._latest = _Job(self._count, request)
@@ -156,7 +156,7 @@ class Player:
             return self._count
 
     def state(self, number: int, seen: int = -1, wait: float = 0.0) -> dict[str, Any]:
-        """Return the state of a request; wait up to ``wait`` seconds for a newer version than ``seen``."""
+        """Return the state of request ``number``; wait up to ``wait`` seconds for a version newer than ``seen``."""
         deadline = time.monotonic() + wait
         with self._changed:
             while True:
@@ -208,7 +208,7 @@ class Player:
             return {**result, "model": name, "seconds": round(time.perf_counter() - started, 3)}
         except MerkhetError as error:
             return {"model": name, "error": str(error)}
-        except Exception as error:  # Model code may raise any error; the page shows it.
+        except Exception as error:  # Model code may raise any error; the page shows the error.
             return {"model": name, "error": f"{type(error).__name__}: {first_line(error)}"}
 
     def _model(self, job: _Job, name: str) -> Model:
@@ -227,7 +227,7 @@ class Player:
 
 
 def _play(model: Model, request: PlayRequest, method: str | None = None) -> dict[str, Any]:
-    """Ask a model by the probe that a run would use; return JSON content."""
+    """Ask a model with the requested probe, as a run does, and return the answer as JSON content."""
     if isinstance(model, NeedsAllQuestions):
         raise MerkhetError(f"{model.name} needs all questions of a run and cannot be asked a single sentence")
     methods = _methods(model, request.probe)
@@ -279,7 +279,7 @@ def _note(request: PlayRequest) -> str:
 
 
 def _methods(model: Model | None, probe: str) -> tuple[str, ...]:
-    """Return the methods by which a loaded model can be asked by a probe, the default first."""
+    """Return the methods of a model for a probe, the default first; empty if the model is not loaded."""
     if model is None:
         return ()
     if probe == "rank":

@@ -1,7 +1,8 @@
-"""Tables of a run in DuckDB: one row per question with the outcome of every way of asking.
+"""DuckDB tables of a run, with one row per question and its outcomes.
 
-Columns that lists, filters and counts need are in memory. Long lists (ranked candidates, choices) stay in the Parquet
-files until a question is opened.
+A question has an outcome for each way of asking, which is a combination of model, probe and method. Columns for lists,
+filters and counts are in memory. Long lists (ranked candidates, choices) are read from the Parquet files when a
+question is opened.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from merkhet.metrics.text_overlap import exact_match
 from merkhet.questions.sense_text import bracketed_words, fill_word
 
 FACETS = ("task", "domain", "relation", "template", "rule", "split", "language")
-"""Columns by which questions are filtered; a missing value is the empty string."""
+"""Question columns that users can filter by; a missing value is the empty string."""
 _FILES = (QUESTIONS, ANSWERS, CANDIDATES, FACTS)
 _REQUIRED_FILES = (QUESTIONS, ANSWERS)
 _LARGE_GROUP = 65_536
-# As in Question.relation: the template's name without its number, or the task.
+# As in Question.relation, the relation is the template's name without its number, or else the task.
 _FACET_SQL = {name: f"coalesce({name}, '')" for name in FACETS} | {
     "relation": "case when template <> '' then split_part(template, '/', 1) else coalesce(task, '') end"
 }
-# DuckDB orders NaN after all numbers, so it is the minimum only of a list without numbers.
+# DuckDB orders NaN after all numbers, so the minimum is NaN only if a list has no numbers.
 _JUDGED_SQL = """
 select *, case when isfinite(list_min(gold_ranks)) then list_min(gold_ranks) end as rank,
     unusable is not null or (rank is null and prediction is null) as is_unusable,
@@ -44,51 +45,52 @@ from answers_file
 
 @dataclass(frozen=True)
 class Way:
-    """One way of asking: a model with a probe and a method."""
+    """A way of asking: combination of model, probe and method."""
 
     model: str
     probe: str
     method: str
     label: str
-    """The shortest name that is unique among the ways."""
+    """Short label that is unique among the ways of asking."""
 
 
 @dataclass(frozen=True)
 class RunTables:
-    """Tables of a loaded run, which many threads can read.
+    """Tables of a loaded run; several threads can read them at once.
 
-    Way ``n`` has three columns in the table ``questions``. ``verdict_n`` is 1 (right), 0 (wrong), -1 (unusable) or null
-    (not asked). ``rank_n`` is the rank of the best-ranked right answer; null if nothing was ranked. ``tied_n`` says
-    whether that answer is tied with other candidates. A question that was asked several times in one way is right if
-    more than half of its usable answers are right; its rank is their mean.
+    Each way of asking (model, probe and method) with index ``n`` has three columns in the table ``questions``:
+    ``verdict_n`` is 1 (right), 0 (wrong), -1 (unusable) or null (not asked). ``rank_n`` is the rank of the best-ranked
+    right answer, or null if no candidates were ranked. ``tied_n`` says whether that right answer ties with other
+    candidates. If a question was asked repeatedly, it is right if more than half of the usable answers are right, and
+    its rank is the mean of the ranks.
     """
 
     folder: Path
     ways: tuple[Way, ...]
     facets: Mapping[str, frozenset[str]]
-    """Values of each facet."""
+    """All values of each facet."""
     question_count: int
     answer_count: int
     has_facts: bool
     notes: Sequence[str]
-    """Remarks on the run for the user."""
+    """Notes about the run that the page shows."""
     _database: duckdb.DuckDBPyConnection
-    """Tables in memory; it cannot access files."""
+    """Connection to the tables in memory, without access to files."""
     _files: duckdb.DuckDBPyConnection
-    """Views of the run's files; it can access no other file."""
+    """Connection to views of the run's Parquet files, without access to other files."""
     _file_states: Mapping[str, Any]
 
     def query(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Query the tables in memory. Values from requests must be parameters."""
+        """Query the tables in memory. Pass values from requests as ``parameters``, never in ``sql``."""
         return _query(self._database, sql, parameters)
 
     def read_file(
         self, kind: TableKind, columns: Sequence[str], condition: str, parameters: Mapping[str, Any]
     ) -> list[dict[str, Any]]:
-        """Read rows of a file of the run; ``number`` is the number of a row.
+        """Read rows of a Parquet file of the run; the additional column ``number`` is the row number.
 
         Raises:
-            MerkhetError: if the file has changed since the run was loaded.
+            MerkhetError: If the file has changed since the run was loaded.
         """
         path = self.folder / f"{kind.name}.parquet"
         if _file_state(path) != self._file_states[kind.name]:
@@ -103,7 +105,7 @@ def load_tables(folder: Path) -> RunTables:
     """Load the tables of a finished run.
 
     Raises:
-        InputError: if the run has no questions or answers, or a file is broken.
+        InputError: If the file of questions or answers is missing, or a file is broken.
     """
     states = {kind.name: _file_state(folder / f"{kind.name}.parquet") for kind in _FILES}
     database, files = duckdb.connect(), duckdb.connect()
@@ -148,12 +150,15 @@ def load_tables(folder: Path) -> RunTables:
 
 
 def way_columns(ways: Sequence[Way]) -> list[str]:
-    """Name the columns of all ways in the table ``questions``."""
+    """Return the names of the verdict, rank and tie columns of all ``ways`` in the table ``questions``."""
     return [f"{name}_{number}" for number in range(len(ways)) for name in ("verdict", "rank", "tied")]
 
 
 def read_senses(row: Mapping[str, Any]) -> dict[str, str]:
-    """Return the bracketed words of a question that compares senses; empty if they fit no sentence."""
+    """Return the bracketed word of each text in a question that compares word senses.
+
+    The mapping is empty if the words do not fit the texts.
+    """
     try:
         return bracketed_words(row)
     except ValueError:
@@ -161,7 +166,7 @@ def read_senses(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _create_file_view(connection: duckdb.DuckDBPyConnection, kind: TableKind, path: Path) -> None:
-    """Create a view of a file; columns that an older file lacks, and an optional file that is missing, are empty."""
+    """Create a view of a Parquet file; missing columns are null, and a missing optional file has no rows."""
     declared = connection.from_arrow(kind.schema.empty_table())
     types = dict(zip(declared.columns, declared.types, strict=True))
     if path.is_file():
@@ -180,13 +185,13 @@ def _create_file_view(connection: duckdb.DuckDBPyConnection, kind: TableKind, pa
 
 
 def _create_facet(database: duckdb.DuckDBPyConnection, name: str) -> frozenset[str]:
-    """Create the enumeration of a facet's values: counts of numbers are faster than counts of strings."""
+    """Create an enumeration type for a facet and return its values; DuckDB counts enumerations faster than text."""
     database.execute(f"create type facet_{name} as enum (select distinct {_FACET_SQL[name]} from questions_file)")
     return frozenset(_row(database, f"select enum_range(null::facet_{name})")[0])
 
 
 def _create_sense_texts(database: duckdb.DuckDBPyConnection) -> None:
-    """Fill the words into the texts of questions that compare senses."""
+    """Create the table ``sense_texts``: words and filled-in right answers of questions that compare word senses."""
     rows = _query(
         database, "select number, prompt, choices, words, answers from questions_file where words is not null"
     )
@@ -200,7 +205,7 @@ def _create_sense_texts(database: duckdb.DuckDBPyConnection) -> None:
 
 
 def _create_ways(database: duckdb.DuckDBPyConnection) -> tuple[Way, ...]:
-    """Number the ways of asking in the order of first occurrence."""
+    """Create the table ``ways``, which numbers combinations of model, probe and method by first occurrence."""
     database.execute(
         "create table ways as select model, probe, method, row_number() over (order by min(number)) - 1 as way "
         "from answers_file group by all"
@@ -212,7 +217,10 @@ def _create_ways(database: duckdb.DuckDBPyConnection) -> tuple[Way, ...]:
 
 
 def _labels(ways: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Label ways by model; add the method if a model has several ways, and the probe if the method is ambiguous."""
+    """Label each combination of model, probe and method by its model.
+
+    The method is added if the model has several combinations, and the probe if the method is ambiguous.
+    """
     models, methods = Counter(way[0] for way in ways), Counter((way[0], way[2]) for way in ways)
     labels = []
     for model, probe, method in ways:
@@ -220,13 +228,13 @@ def _labels(ways: Sequence[tuple[str, str, str]]) -> list[str]:
         labels.append(f"{model} ({parts})" if models[model] > 1 else model)
     occurrences = Counter(labels)
     return [
-        label if occurrences[label] == 1 else f"{label} #{number}"  # A model's name may equal the label of another way.
+        label if occurrences[label] == 1 else f"{label} #{number}"  # A model's name may equal another label.
         for number, label in enumerate(labels, 1)
     ]
 
 
 def _create_answers(database: duckdb.DuckDBPyConnection) -> None:
-    """Judge all answers as in the report (:mod:`merkhet.reports._answer_outcomes`)."""
+    """Create the table ``answers`` with verdicts as in the report (:mod:`merkhet.reports._answer_outcomes`)."""
     pairs = database.sql(
         f"select distinct prediction, answers from ({_JUDGED_SQL}) join questions_file using (question_id) "
         "where is_written"
@@ -246,7 +254,7 @@ def _create_answers(database: duckdb.DuckDBPyConnection) -> None:
 
 
 def _create_questions(database: duckdb.DuckDBPyConnection, way_count: int) -> None:
-    """Create the table of questions with their outcomes in the order of the file."""
+    """Create the table ``questions`` with facets, search text and outcomes, in the order of the file."""
     outcomes = []
     for way in range(way_count):
         chosen = f"filter (where way = {way})"
@@ -294,7 +302,7 @@ def _row(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[A
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name the file in errors of DuckDB."""
+    """Convert DuckDB errors into input errors that name the file ``path``."""
     try:
         yield
     except duckdb.Error as error:
