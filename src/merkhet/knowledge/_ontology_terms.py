@@ -53,7 +53,7 @@ class Ancestry:
             self.ancestors[node] = distances
 
     def _find_cycle(self, node: str, distances: Mapping[str, int]) -> None:
-        """Record the cycle of a node for all nodes of the cycle: those that it reaches and that reach it."""
+        """Record the cycle of a node: all nodes that the node reaches and that reach the node."""
         if node in self.cycles:
             return
         children: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""SPARQL queries from bundled files, user files or schemas, and their parsing into pages."""
+"""SPARQL queries from bundled files, user files or schemas, and their division into pages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Query:
     limit: int | None = None
     """The number of rows to read; None for all."""
     asks_predicates: bool = False
-    """Whether the query itself filters by predicate."""
+    """Whether the query already restricts the predicates to the selected ones."""
 
     @cached_property
     def parts(self) -> SelectParts:
