@@ -197,7 +197,7 @@ def make_terms(
 def _name_entities(
     noun: Noun, entities: Sequence[str], labels: Mapping[str, str], language: str, identifiers: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the names of the entities that have one, and remarks on missing labels."""
+    """Return the names by entity, and remarks on missing labels; entities without a name are left out."""
     candidates = {
         entity: term_name(entity, labels.get(entity), language)
         for entity in entities

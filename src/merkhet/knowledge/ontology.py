@@ -346,7 +346,7 @@ def _is_property_kind(kind: str) -> bool:
 def _resolve_types(
     stated: Collection[str], ancestry: Ancestry, classes: Terms
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the most specific stated types, and all types; both hold named classes, the most specific first."""
+    """Return the most specific stated types, and all types, as tuples of named classes, the most specific first."""
     # All other stated types are ancestors of the most specific ones.
     distances = ancestor_distances(ancestry.most_specific(stated), ancestry.parents)
     named = {kind for kind in distances if kind in classes.representatives}

@@ -47,7 +47,7 @@ class Query:
     limit: int | None = None
     """The number of rows to read; None for all."""
     asks_predicates: bool = False
-    """Whether the query already restricts the predicates to the selected ones."""
+    """Whether the query already returns only the selected predicates."""
 
     @cached_property
     def parts(self) -> SelectParts:

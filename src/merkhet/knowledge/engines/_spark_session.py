@@ -102,7 +102,7 @@ def _start_session(engine: Engine, folder: Path) -> Any:
 
 
 def _explain_failure(error: Exception, folder: Path) -> Exception:
-    """Turn a Spark error into one with advice for the user; return a programming error unchanged."""
+    """Turn a Spark error into an error with advice for the user; return a programming error unchanged."""
     text = str(error)
     if "No space left on device" in text:
         return disk_full_error(folder)

@@ -34,8 +34,8 @@ def find_contradictions(
 ) -> tuple[list[Contradiction], int]:
     """Find contradictions among stated and inferred facts.
 
-    Two facts contradict each other only if their times certainly overlap. Two office holders in the same year are no
-    contradiction, since one may have succeeded the other.
+    Two facts contradict each other only if their times certainly overlap. Two office holders in the same year do not
+    contradict each other, since one may have succeeded the other.
 
     Returns:
         The first thousand contradictions, and the number of all contradictions.

@@ -118,7 +118,7 @@ class TripleClassifier:
         return (self._uses.get(predicate) or self._use_of(predicate)) is _FACT
 
     def flush(self) -> Chunk:
-        """Return the collected facts and names as a chunk, without those about ontology headers."""
+        """Return the collected facts and names as a chunk; facts and names of ontology headers are skipped."""
         facts, graphs, lines = self._fact_columns()
         names = columns_table(NAMES.schema, _columns(_NAME_ROW, self._names))
         if self._headers:
