@@ -1,4 +1,4 @@
-"""Facts, names, ontologies and validity times: sources, store and inference."""
+"""Knowledge bases: import from sources, storage and inference of facts, names and ontologies."""
 
 from __future__ import annotations
 

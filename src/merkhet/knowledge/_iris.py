@@ -25,10 +25,10 @@ PREFIXES = {
     "obo": "http://purl.obolibrary.org/obo/",
     "wikibase": "http://wikiba.se/ontology#",
 }
-# Without prefix, so that ids from the query service equal those of the dump (Q42, P31).
+# Ids from the query service have no prefix, so they equal those of the dump (Q42, P31).
 _UNPREFIXED_NAMESPACES = ("http://www.wikidata.org/entity/", "http://www.wikidata.org/prop/direct/")
 LOCAL_NAMESPACE = "urn:merkhet:"
-"""Namespace for names that are not IRIs (``capital``), so that they survive an RDF round trip."""
+"""Namespace for names that are not IRIs (``capital``), which lets them survive an RDF export and import."""
 _ALTERNATIVE_NAMESPACES = {"http://schema.org/": "schema"}
 _NAMESPACES = {
     **{iri: prefix for prefix, iri in PREFIXES.items()},
@@ -40,7 +40,7 @@ _CURIE = re.compile(r"([a-z]+):(\S+)")
 
 
 def short_name(iri: str) -> str:
-    """Return the short name of an IRI: with a well-known prefix if there is one, else the IRI itself."""
+    """Shorten an IRI by a well-known prefix; an IRI without such a prefix is returned unchanged."""
     cut = max(iri.rfind("/"), iri.rfind("#")) + 1
     prefix = _NAMESPACES.get(iri[:cut])
     local = iri[cut:]
@@ -52,13 +52,13 @@ def short_name(iri: str) -> str:
 
 
 def _local_name(iri: str) -> str:
-    """Decode a name in LOCAL_NAMESPACE, unless it would read as a blank node."""
+    """Decode a name in ``LOCAL_NAMESPACE``; return the IRI unchanged if the name would look like a blank node."""
     name = unquote(iri[len(LOCAL_NAMESPACE) :])
     return iri if not name or name.startswith("_") else name
 
 
 def full_iri(name: str) -> str | None:
-    """Return the IRI of a short name; None for a name that is not an IRI (``capital``)."""
+    """Expand a short name to its IRI; return None for a name without an IRI (``capital``)."""
     if _WIKIDATA_ID.fullmatch(name):
         return _UNPREFIXED_NAMESPACES[0] + name
     match = _CURIE.fullmatch(name)

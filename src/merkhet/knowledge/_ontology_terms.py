@@ -1,4 +1,4 @@
-"""Class and property hierarchies, and their terms as answer candidates with unique names."""
+"""Hierarchies of classes and properties, and unique names for them as answer candidates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Parents = Mapping[str, Collection[str]]
 
 
 def ancestor_distances(starts: Iterable[str], parents: Parents) -> dict[str, int]:
-    """Count the steps from the nearest start node to each start node (0) and each of its ancestors."""
+    """Return the distance from the nearest start node to each ancestor; start nodes have distance 0."""
     distances = dict.fromkeys(starts, 0)
     queue = list(distances)
     for node in queue:
@@ -32,10 +32,10 @@ def ancestor_distances(starts: Iterable[str], parents: Parents) -> dict[str, int
 
 
 class Ancestry:
-    """The ancestors of every node with their distances.
+    """The ancestors of every node in a hierarchy, with distances.
 
-    No node is an ancestor of itself. Nodes of a cycle are equivalent: none of them is an ancestor of another, and
-    all of them share their ancestors outside the cycle.
+    No node is an ancestor of itself. Nodes of a cycle are equivalent: none is an ancestor of another, and all have
+    the same ancestors outside the cycle.
     """
 
     def __init__(self, nodes: Iterable[str], parents: Parents) -> None:
@@ -53,7 +53,7 @@ class Ancestry:
             self.ancestors[node] = distances
 
     def _find_cycle(self, node: str, distances: Mapping[str, int]) -> None:
-        """Find the cycle of a node, the nodes that it reaches and that reach it, and record it for all of them."""
+        """Record the cycle of a node: all nodes that the node reaches and that reach the node."""
         if node in self.cycles:
             return
         children: dict[str, list[str]] = {}
@@ -64,23 +64,23 @@ class Ancestry:
         self.cycles.update(dict.fromkeys(cycle, cycle))
 
     def most_specific(self, nodes: Collection[str]) -> set[str]:
-        """Return the nodes that are not an ancestor of another of these nodes."""
+        """Return the nodes of ``nodes`` that are not an ancestor of any other node in ``nodes``."""
         ancestors = {ancestor for node in nodes for ancestor in self.ancestors[node]}
         return {node for node in nodes if node not in ancestors}
 
 
 class Noun(NamedTuple):
-    """Singular and plural of what a remark counts."""
+    """Singular and plural of a noun that remarks count."""
 
     singular: str
     plural: str
 
     def are(self, count: int) -> str:
-        """Return ``1 class is``, ``2 classes are``."""
+        """Format a count with its verb: ``1 class is``, ``2 classes are``."""
         return f"1 {self.singular} is" if count == 1 else f"{count:,} {self.plural} are"
 
     def have(self, count: int) -> str:
-        """Return ``1 class has``, ``2 classes have``."""
+        """Format a count with its verb: ``1 class has``, ``2 classes have``."""
         return f"1 {self.singular} has" if count == 1 else f"{count:,} {self.plural} have"
 
 
@@ -91,26 +91,29 @@ INSTANCE = Noun("instance", "instances")
 
 @dataclass(frozen=True)
 class Terms:
-    """Classes or properties, each with a unique name."""
+    """Named classes or properties of a hierarchy.
+
+    If several terms share a name, one of them represents the name; see ``make_terms``.
+    """
 
     names: Mapping[str, str]
-    """Id to name, of the representatives alone."""
+    """The name of each representative, by id."""
     ancestors: Mapping[str, tuple[str, ...]]
-    """The nearest first, then by name; representatives alone."""
+    """The ancestors of each representative that are representatives too, sorted by distance, then by name."""
     equivalents: Mapping[str, tuple[str, ...]]
-    """Representatives of the same cycle."""
+    """For a representative in a cycle, the other representatives in that cycle."""
     representatives: Mapping[str, str]
-    """Each term that can be named, and the term that represents its name."""
+    """For each term with a name, the term that represents this name."""
     ambiguous: frozenset[str]
     """Representatives of names that several terms share."""
     remarks: tuple[str, ...]
 
     def sort_key(self, entity: str) -> tuple[str, str]:
-        """Sort by name regardless of case, then by id."""
+        """Return a key that sorts terms by name regardless of case, then by id."""
         return self.names[entity].casefold(), entity
 
     def nearest_first(self, distances: Mapping[str, int]) -> tuple[str, ...]:
-        """Return the distinct representatives of the terms, sorted by distance, then by name."""
+        """Return the distinct representatives of the terms in ``distances``, sorted by distance, then by name."""
         return _nearest_first(distances, self.representatives, self.names)
 
 
@@ -123,21 +126,21 @@ def make_terms(
     uses: Mapping[str, int],
     declared: Collection[str],
 ) -> Terms:
-    """Name every term of a hierarchy.
+    """Name every term (class or property) of a hierarchy.
 
-    A name that several terms share is one candidate: as an answer it is right if any of them is right. One term
-    represents the name: one with a label, then the one with most ancestors, then the one most used. The other terms
-    are not asked about, and facts about the representative are not attributed to them.
+    A name that several terms share is one answer candidate, correct if any of these terms is correct. One term
+    represents the name: terms with a label come first, then those with the most ancestors, then the most used. No
+    question asks about the other terms.
 
     Args:
-        noun: The noun for the terms in remarks.
-        ancestry: The hierarchy.
-        labels: Labels by id.
+        noun: The noun for terms in remarks.
+        ancestry: The ancestors of the terms.
+        labels: The labels by term id.
         language: The language of the labels.
         identifiers: Whether a term without a label may be named by its identifier.
-        uses: How often each term is a superclass or a type.
-        declared: Declared terms. If there are any, a term with neither a declaration nor a label belongs to another
-            ontology and is left out.
+        uses: How many facts have each term as superclass or type.
+        declared: Declared terms. Unless this is empty, a term with neither declaration nor label is left out, since
+            it belongs to another ontology.
     """
     local = [entity for entity in ancestry.ancestors if not declared or entity in declared or entity in labels]
     named, remarks = _name_entities(noun, local, labels, language, identifiers)
@@ -194,7 +197,7 @@ def make_terms(
 def _name_entities(
     noun: Noun, entities: Sequence[str], labels: Mapping[str, str], language: str, identifiers: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the names of what can be named, and remarks on missing labels."""
+    """Return the names by entity, and remarks on missing labels; entities without a name are left out."""
     candidates = {
         entity: term_name(entity, labels.get(entity), language)
         for entity in entities
@@ -215,7 +218,7 @@ def _name_entities(
 
 
 def examples(names: Sequence[str]) -> str:
-    """Join the first few names, with dots if there are more."""
+    """Join the first three names, with an ellipsis if there are more."""
     return ", ".join(names[:_EXAMPLES]) + (", …" if len(names) > _EXAMPLES else "")
 
 
@@ -231,12 +234,12 @@ def _nearest_first(
 
 
 def local_name(entity: str) -> str:
-    """Return the last part of an identifier: SoccerPlayer of ``dbo:SoccerPlayer`` and ``http://e.org/x#SoccerPlayer``."""
+    """Return the local name of an entity: SoccerPlayer for ``dbo:SoccerPlayer`` and ``http://e.org/x#SoccerPlayer``."""
     return unquote(re.split(r"[/#:]", entity.rstrip("/#:"))[-1])
 
 
 def split_identifier(identifier: str) -> str:
-    """Split an identifier into words, in lower case except for abbreviations: ``TV series`` for TVSeries."""
+    """Split an identifier into lower-case words, keeping abbreviations: ``TV series`` for TVSeries."""
     words = [word for word in _WORD_BOUNDARY.split(identifier.replace("-", " ")) if word]
     # A single capital is an article or an initial; an abbreviation has several.
     return " ".join(
@@ -245,9 +248,9 @@ def split_identifier(identifier: str) -> str:
 
 
 def term_name(entity: str, label: str | None, language: str) -> str | None:
-    """Name a class or a property; None if neither label nor identifier gives a name.
+    """Return the name of a class or property; None if neither label nor identifier gives a name.
 
-    An English label that only repeats the identifier (``CreativeWork`` in schema.org) is split like one.
+    An English label that only repeats the identifier (``CreativeWork`` in schema.org) is split into words.
     """
     label = " ".join((label or "").split())
     local = local_name(entity)
@@ -257,12 +260,12 @@ def term_name(entity: str, label: str | None, language: str) -> str | None:
 
 
 def instance_name(entity: str, label: str | None) -> str | None:
-    """Name an instance by its label, or by its identifier with spaces for underscores, as in DBpedia."""
+    """Return an instance's label, or else its identifier with spaces for underscores; None for a bare code (Q42)."""
     label = " ".join((label or "").split())
     local = local_name(entity)
     return label or (None if _is_code(local) else " ".join(local.replace("_", " ").split()) or None)
 
 
 def _is_code(local: str) -> bool:
-    """Check for an identifier that is a code rather than a name: Q42, IAO_0000115, 00001740-n."""
+    """Check whether a local name is a code such as Q42, IAO_0000115 or 00001740-n."""
     return _CODE.fullmatch(local) is not None

@@ -1,4 +1,4 @@
-"""SPARQL queries of an endpoint, with a cache and detection of incomplete responses."""
+"""Client for SPARQL endpoints, with a response cache and detection of incomplete responses."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from merkhet.core.version import __version__
 ACCEPT = "application/sparql-results+json"
 USER_AGENT = f"merkhet/{__version__}; knowledge import"
 _MAX_TRANSFER_SECONDS = 600.0
-"""Seconds that a response may take beyond the timeout."""
+"""Seconds for the transfer of a response, in addition to the timeout."""
 _MAX_BYTES = 1 << 30
-"""The maximum size of a response."""
+"""The maximum size of a response in bytes."""
 _MAX_REDIRECTS = 10
 _TIMEOUT_MESSAGE = re.compile(
     r"time[d ]*[ -]?out|TimeoutException|execution time|QueryInterrupted|time limit", re.IGNORECASE
@@ -44,30 +44,30 @@ _STACK_TRACE = re.compile(r"java\.[\w.]+(Exception|Error)|\n\s+at [\w.$]+\(")
 _VIRTUOSO_SORT_LIMIT = re.compile(r"SR353|Sorted TOP clause")
 
 Row = Mapping[str, Mapping[str, str]]
-"""A row of a response, in SPARQL's JSON form."""
+"""A result row in SPARQL's JSON format: variables and their values."""
 
 
 class EndpointError(MerkhetError):
-    """An endpoint failed to answer (exit code 1)."""
+    """Failure of an endpoint to answer a query (exit code 1)."""
 
 
 class UnreachableError(EndpointError, InputError):
-    """No endpoint answers at the address (exit code 2)."""
+    """Failure to reach an endpoint at the address (exit code 2)."""
 
     exit_code = 2
 
 
 class OverloadError(Exception):
-    """The response is too large or too slow; a smaller request may succeed."""
+    """A response that is too large or too slow; a request for fewer rows may succeed."""
 
 
 class _TemporaryError(RetryableError):
     """A failure that a retry may resolve.
 
     Args:
-        reason: The reason, for the end of a sentence that begins with the address.
-        final: The error to raise after the last attempt.
-        retry_after: Seconds to wait, if the server asks for them.
+        reason: The predicate of a sentence whose subject is the address, such as "cannot be reached".
+        final: The class of the error to raise after the last attempt.
+        retry_after: Seconds to wait before the next attempt, if the server states them.
     """
 
     def __init__(self, reason: str, final: type[Exception], retry_after: float | None = None) -> None:
@@ -76,29 +76,29 @@ class _TemporaryError(RetryableError):
 
 
 class SortLimitError(OverloadError):
-    """Virtuoso refuses to sort and slice this many rows."""
+    """Refusal of a Virtuoso endpoint to sort this many rows in a query with LIMIT."""
 
 
 @dataclass(frozen=True)
 class RequestSettings:
-    """Settings of requests to an endpoint."""
+    """Settings for requests to an endpoint."""
 
     page: int = 5000
-    """Rows in a page."""
+    """The number of rows per page."""
     retries: int = 5
     timeout: float = 65.0
-    """Seconds without a response."""
+    """Seconds to wait for a response."""
     wait: float = 1.0
-    """Seconds before the first retry, doubled for each further one."""
+    """Seconds before the first retry; the pause doubles with each further retry."""
     cache: str = "yes"
-    """yes, no or refresh."""
+    """``yes`` reads and writes the cache, ``refresh`` only writes it, ``no`` does neither."""
     count: bool = True
-    """Whether to count the rows first and compare."""
+    """Whether to count the rows first and compare the number of received rows with the count."""
     user_agent: str = USER_AGENT
 
 
 class Endpoint:
-    """A SPARQL endpoint that returns complete responses, from the cache if possible."""
+    """A SPARQL endpoint with a response cache; an incomplete response raises an error."""
 
     def __init__(self, address: str, settings: RequestSettings, say: Callable[[str], None] = lambda line: None) -> None:
         self.settings = settings
@@ -109,7 +109,7 @@ class Endpoint:
         try:
             self._client = HttpClient(address, limits, headers=headers, max_redirects=_MAX_REDIRECTS)
         except ValueError as error:
-            # Neither the address nor the error is repeated: a password may be what is malformed.
+            # The message omits the address and the error, since either may contain a password.
             raise InputError(
                 "the address of the endpoint is not valid; write it as https://HOST/sparql or http://HOST:PORT/sparql"
             ) from error
@@ -119,11 +119,11 @@ class Endpoint:
         self._key = [public_address, parts.username, ACCEPT]
 
     def ask(self, text: str, retries: int | None = None) -> list[Row]:
-        """Return the rows of the complete response.
+        """Run the query ``text`` and return all result rows, from the cache if possible.
 
         Raises:
-            OverloadError: A smaller request may succeed.
-            MerkhetError: The endpoint failed.
+            OverloadError: The response is too large or too slow; a request for fewer rows may succeed.
+            MerkhetError: The endpoint failed, or it rejects the query.
         """
         cached = self.read_cache(text)
         if "rows" in cached:
@@ -134,11 +134,11 @@ class Endpoint:
         return rows
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the endpoint."""
         self._client.close()
 
     def read_cache(self, text: str) -> dict[str, Any]:
-        """Return the cached content of a query; empty if there is none or the file is damaged."""
+        """Return the cache entry of the query ``text``; empty if the entry is missing or damaged."""
         if self.settings.cache != "yes":
             return {}
         try:
@@ -148,7 +148,7 @@ class Endpoint:
         return content if isinstance(content, dict) else {}
 
     def write_cache(self, text: str, content: Mapping[str, Any]) -> None:
-        """Cache content for a query."""
+        """Write the cache entry of the query ``text``."""
         if self.settings.cache != "no":
             with atomic_path(self._cache_path(text)) as path:
                 path.write_bytes(gzip.compress(json.dumps(content, ensure_ascii=False).encode(), 3, mtime=0))
@@ -242,7 +242,7 @@ class Endpoint:
 
 
 def _error_message(text: str) -> str:
-    """Return the first line of an error page, or of a stack trace the first line that names an exception."""
+    """Return the first line of an error page; for a stack trace, the first line that names an exception."""
     plain = re.sub(r"<(script|style).*?</\1>|<[^>]{1,200}>", " ", text, flags=re.DOTALL | re.IGNORECASE)
     lines = [" ".join(line.split()) for line in plain.splitlines() if line.strip()]
     if lines and lines[0].startswith("SPARQL-QUERY"):

@@ -1,4 +1,4 @@
-"""Complete reading of a SPARQL query page by page."""
+"""Paged reading of all rows of a SPARQL query."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _TAIL_ROWS = 20
 
 
 class PagedQuery:
-    """A query read page by page; every page begins with the last row of the previous one.
+    """A query that is read page by page.
 
-    A short page is not the end: the query ends where nothing follows the last row.
+    Each page overlaps the previous page by one row, which reveals added or removed rows. A page with fewer rows than
+    requested is not taken for the last page: reading ends when no row follows the last row.
     """
 
     def __init__(self, endpoint: Endpoint, query: Query) -> None:
@@ -35,14 +36,14 @@ class PagedQuery:
         self._nested = False
 
     def count(self) -> int | None:
-        """Count the rows of the query; None if counting is off or fails."""
+        """Return the number of rows of the query; None if counting is off or fails."""
         if not self.endpoint.settings.count:
             return None
         try:
             rows = self.endpoint.ask(self.query.parts.count(), min(1, self.endpoint.settings.retries))
             total = int(rows[0][COUNT]["value"])
         except UnreachableError:
-            return None  # The first page reports this, after all its retries.
+            return None  # The request for the first page reports this error after all retries.
         except (OverloadError, MerkhetError, LookupError, ValueError) as error:
             self.endpoint.say(
                 f"{self._where}: the rows could not be counted ({first_line(error)}); continuing without a count"
@@ -51,10 +52,10 @@ class PagedQuery:
         return total if self.query.limit is None else min(total, self.query.limit)
 
     def read(self, expected: int | None = None) -> Iterator[list[Row]]:
-        """Yield the pages.
+        """Yield the rows of the query page by page.
 
         Raises:
-            EndpointError: Fewer rows came than expected.
+            EndpointError: The endpoint failed, or returned fewer rows than ``expected``.
         """
         yield from [self._read_unpaged()] if self.query.parts.sliced else self._pages()
         if expected is not None and self.received < expected:
@@ -78,7 +79,7 @@ class PagedQuery:
     def _pages(self) -> Iterator[list[Row]]:
         total_limit, short_length, misalignments = self.query.limit, 0, 0
         while total_limit is None or self.received < total_limit:
-            # After a single row an overlapping page would repeat the same request, so there is no overlap.
+            # No overlap after a single row: the overlapping request would start at the same offset again.
             overlap = 1 if self._next > 1 else 0
             page_size = self.size if total_limit is None else min(self.size, total_limit - self.received + overlap)
             rows, page_size = self._request_page(page_size, self._next - overlap)
@@ -106,7 +107,11 @@ class PagedQuery:
                 break
 
     def _realign(self, page_size: int, attempts: int) -> tuple[list[Row], bool]:
-        """Return the rows from the last known one on, after rows were added or removed before it."""
+        """Find the last known row in a page that starts earlier, after rows were added or removed before it.
+
+        Returns:
+            The rows from the last known row on, and whether the page was full.
+        """
         start = max(0, self._next - page_size // 2 - 1)
         rows, page_size = self._request_page(page_size, start)
         keys = [_key(row) for row in rows]
@@ -121,10 +126,10 @@ class PagedQuery:
         )
 
     def _request_page(self, page_size: int, offset: int) -> tuple[list[Row], int]:
-        """Request a page, smaller if the endpoint is overloaded.
+        """Request a page; if the endpoint is overloaded, halve the page size and try again.
 
         Returns:
-            The rows, and the number of rows that was finally requested.
+            The rows, and the page size of the last request.
         """
         smallest = max(2, self.endpoint.settings.page // 64)
         overloaded = []
@@ -159,7 +164,7 @@ class PagedQuery:
                     raise EndpointError(
                         f"{self._where}: it returned {len(rows)} rows instead of {page_size}. Import a dump instead."
                     )
-                # A repeated import need not wait for the same timeouts.
+                # Lets a repeated import skip the page sizes that timed out.
                 for text in overloaded:
                     self.endpoint.write_cache(text, {"lower": page_size})
                 return rows, page_size

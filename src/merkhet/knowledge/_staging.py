@@ -1,4 +1,4 @@
-"""Staging of chunks: rows are checked and copied to a staging area, then merged in one transaction."""
+"""Staging of imports: rows are checked, copied to a staging schema, and later merged into the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate, conform
 from merkhet.knowledge.database import CONTENT_COLUMNS, KEY_COLUMNS, count_rows, fact_id_sql
 from merkhet.knowledge.source_reader import ReadContext
 
-# The first problem of a row.
+# SQL for the first problem of a row in the chunk; null for a good row.
 _PROBLEM = r"""
 case when coalesce(subject, '') = '' then 'the subject is empty'
      when coalesce(predicate, '') = '' then 'the predicate is empty'
@@ -36,23 +36,26 @@ _IS_NAME = r"""not regexp_full_match({}, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*:
 
 @dataclass
 class Staged:
-    """Counts and predicates of a source that was staged."""
+    """Counts of staged and merged rows of a source, and the predicates that the source declares."""
 
     facts: int = 0
-    """Facts that the source gave."""
+    """The number of good facts from the source."""
     repeated: int = 0
-    """Duplicates among them."""
+    """The number of duplicates among ``facts``."""
     added: int = 0
-    """Facts that were new to the store."""
+    """The number of facts that were new to the store."""
     names: int = 0
-    """Names that were new to the store."""
+    """The number of names that were new to the store."""
     predicates: dict[str, Predicate] = field(default_factory=dict)
 
 
 def stage_chunks(
     connection: duckdb.DuckDBPyConnection, area: str, chunks: Iterable[Chunk], context: ReadContext
 ) -> Staged:
-    """Check all rows and copy them into a staging area (a schema); a bad row is rejected or counted."""
+    """Check all rows of the chunks and copy the good rows into the staging schema ``area``.
+
+    Bad rows are passed to ``context.reject``.
+    """
     connection.execute(f"create or replace schema {area}")
     connection.execute(
         f"create or replace table {area}.facts as "
@@ -78,7 +81,7 @@ def stage_chunks(
 
 
 def _finish_pending_first(chunks: Iterable[Chunk], pending: Sequence[Future[int]]) -> Iterator[Chunk]:
-    """Yield the chunks; if reading fails, finish the pending ones first, so that the first bad row is reported."""
+    """Yield the chunks; if reading fails, first finish the pending chunks, which may contain an earlier bad row."""
     try:
         yield from chunks
     except Exception:
@@ -97,7 +100,7 @@ def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk,
 
 
 def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Staged) -> None:
-    """Merge a staging area into the tables. A fact that was inferred and is now stated becomes a stated one."""
+    """Merge the staging schema ``area`` into the store; an inferred fact that is now stated becomes a stated fact."""
     with_ids = f"select {fact_id_sql(*KEY_COLUMNS)} as fact_id, {CONTENT_COLUMNS} from {area}.facts"
     # Among duplicates, prefer a stated fact, then the first by source, independent of the order of rows.
     firsts = "select arg_min(rowid, (rule is not null, source, rowid)) from {} group by fact_id"
@@ -114,7 +117,7 @@ def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Stage
         staged.repeated = staged.facts - count_rows(connection, "fresh")
         replaced = _affected_rows(
             connection,
-            # Facts that were inferred, or declared by the rules file of the last inference, and are stated now.
+            # Facts that were inferred or came from the rules file of the last inference, and are now stated.
             "delete from facts where (rule is not null or source in (select declared from inferences)) "
             "and fact_id in (select fact_id from fresh where rule is null)",
         )
@@ -172,17 +175,18 @@ def _stage_details(connection: duckdb.DuckDBPyConnection, area: str, details: pa
 
 @contextmanager
 def _registered(connection: duckdb.DuckDBPyConnection, table: pa.Table) -> Iterator[None]:
-    """Register a table as ``chunk`` for SQL."""
+    """Register an Arrow table under the SQL name ``chunk`` within a ``with`` block."""
     connection.register("chunk", table)
     yield
-    # Not in a finally clause: it would hide an error, after which the connection is closed anyway.
+    # Not in a finally clause, which would hide an error; after an error the connection is closed anyway.
     connection.unregister("chunk")
 
 
 def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
-    """Merge to one row for each entity and language, with further names as aliases.
+    """Merge staged names into one row per entity and language, and return the number of new rows.
 
-    An existing label stays, unless it is only an id or an alias and the source gives a label.
+    An existing label from a source stays, and a new label becomes an alias. A label that was only an id or an alias is
+    replaced by a label from the source.
     """
     count_before = count_rows(connection, "names")
     if count_rows(connection, f"{area}.names"):

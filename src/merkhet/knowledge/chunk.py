@@ -1,4 +1,4 @@
-"""Chunks of facts, names and predicate declarations, as sources yield them."""
+"""Chunks: the batches of facts, names and predicate declarations that sources yield."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ DETAILS_SCHEMA = pa.schema(
     [("subject", pa.string()), ("predicate", pa.string()), ("object", pa.string()), ("value", pa.float64())]
     + [(name, pa.string()) for name in ("unit", "start", "end", "name", "text")]
 )
-"""Details of facts (a weight, a rank, a qualifier): the key columns of the fact, then name and text."""
+"""Details of facts, such as a weight or a rank: the key columns of the fact, then the detail's name and text."""
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """A predicate as a source declares it."""
+    """A source's declaration of a predicate."""
 
     name: str
     label: str
     functional: bool = False
-    """A subject has at most one object."""
+    """Whether a subject has at most one object."""
     symmetric: bool = False
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """Facts and names from a source, or a part of them."""
+    """A batch of facts and names from a source."""
 
     facts: pa.Table = field(default_factory=FACTS.schema.empty_table)
-    """Facts without ids; the store assigns these."""
+    """Facts without ids; the store assigns the ids."""
     names: pa.Table = field(default_factory=NAMES.schema.empty_table)
     predicates: Mapping[str, Predicate] = field(default_factory=dict)
     details: pa.Table = field(default_factory=DETAILS_SCHEMA.empty_table)
     where: Callable[[int], str] | None = None
-    """Location of a row of ``facts`` (counted from 0) for error messages."""
+    """Function from a row index of ``facts`` to the row's location for error messages."""
     named_by_id: tuple[str, ...] = ()
-    """Columns (``subject``, ``object``) whose ids also serve as labels."""
+    """Columns of ``facts`` (``subject``, ``object``) whose ids also serve as labels."""
     language: str = "en"
-    """Language of the labels that ``named_by_id`` implies."""
+    """Language of the labels that come from ``named_by_id``."""
 
 
 def columns_table(schema: pa.Schema, columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """Make a table of a schema from some of its columns; the others are null."""
+    """Build a table with a given schema from some of its columns; missing columns are null."""
     return conform(
         pa.table({name: pa.array(cells, schema.field(name).type) for name, cells in columns.items()}), schema
     )
 
 
 def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Cast a table to a schema; missing columns are null."""
+    """Cast a table to a schema; columns that the table lacks are null."""
     columns = [
         table[column.name].cast(column.type)
         if column.name in table.column_names
@@ -64,7 +64,7 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 class ChunkBuilder:
-    """Collects rows one by one into chunks, for sources that read line by line."""
+    """A builder of chunks for sources that add facts and names one by one."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -90,7 +90,7 @@ class ChunkBuilder:
         domain: str | None = None,
         details: Mapping[str, str] | None = None,
     ) -> None:
-        """Add a fact, its location for error messages (``file:line``) and its details."""
+        """Add a fact and its details; ``where`` is its location for error messages (``file:line``)."""
         key = (subject, predicate, object, value, unit, start, end)
         self._facts.append((*key, domain))
         self._locations.append(where)
@@ -100,14 +100,14 @@ class ChunkBuilder:
     def add_name(
         self, entity: str, label: str | None, language: str = "en", aliases: Sequence[str] = (), kind: str | None = None
     ) -> None:
-        """Add a name of an entity; the label is None if there are only aliases.
+        """Add a label and aliases of an entity; ``label`` is None if there are only aliases.
 
-        The store merges several names of an entity in one language into one label and its aliases.
+        If an entity gets several labels in one language, the store keeps one and turns the others into aliases.
         """
         self._names.append((entity, language, label, list(aliases), kind))
 
     def flush(self) -> Chunk:
-        """Return the collected rows as a chunk and start a new one."""
+        """Return the collected facts, names and details as a chunk, and start a new chunk."""
         columns = ("subject", "predicate", "object", "value", "unit", "start", "end", "domain")
         facts = _to_columns(columns, self._facts)
         if facts:

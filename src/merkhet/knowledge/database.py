@@ -1,4 +1,4 @@
-"""The DuckDB tables of a knowledge base, its connections, and the SQL that store, import and rules share."""
+"""DuckDB tables of a knowledge base, connections to it, and SQL for store, import and rules."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ from merkhet.core.version import __version__
 
 FORMAT = "1"
 CONTENT_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'
-FACT_COLUMNS = f"fact_id, {CONTENT_COLUMNS}"  # As FACTS.
+FACT_COLUMNS = f"fact_id, {CONTENT_COLUMNS}"  # The columns of FACTS.
 NAME_COLUMNS = "entity, language, label, aliases, kind"
-"""As NAMES. The table also has ``worth``: 0 for a label from a source, 1 for an id used as a label, 2 for an alias."""
+"""The columns of ``NAMES``.
+
+The table also has ``worth``: 0 for a label from a source, 1 for an id used as a label, 2 for an alias.
+"""
 DETAIL_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", details.name, details.text'
-"""As DETAILS_SCHEMA, from the joined tables of details and facts."""
+"""The columns of ``DETAILS_SCHEMA``, selected from the join of details and facts."""
 KEY_COLUMNS = ("subject", "predicate", "object", "value", "unit", '"start"', '"end"')
 _ESCAPED_DIFFERENTLY = r"[\x0b\x0e\x0f\x1a-\x1f]"
 _NEEDS_ESCAPING = r'[\x00-\x1f"\\]'
 _QUOTED = "'\"' || {} || '\"'"
-_VALUE_POSITION = 3  # In KEY_COLUMNS. A number needs no quotes.
+_VALUE_POSITION = 3  # Position in KEY_COLUMNS; a number needs no quotes.
 
 TIME_KEY = r"""(case when t is null then null else
     regexp_extract(t, '^[+]?(-?\d{1,9})', 1)::bigint * 10000
     + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-(\d\d)', 1), '')::bigint, missing) * 100
     + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-\d\d-(\d\d)', 1), '')::bigint, missing) end)"""
-"""SQL that turns a year, a month or a day into a number; see :func:`define_macros`."""
+"""SQL expression that turns a date ``t`` into a number; see :func:`define_macros`."""
 
 TABLES = {
     "meta": "key varchar, value varchar",
@@ -52,10 +55,12 @@ TABLES = {
 
 
 def fact_id_sql(*columns: str) -> str:
-    """Return SQL for the id of a fact: the hash of the JSON list of its key columns, as in ``core.schemas.fact_id``.
+    """Return an SQL expression for the id of a fact.
+
+    The id is a hash of the JSON list of the key columns; ``core.schemas.fact_id`` computes the same id in Python.
 
     Args:
-        columns: Expressions for subject, predicate, object, value, unit, start and end.
+        columns: SQL expressions for subject, predicate, object, value, unit, start and end.
     """
     texts = [column for position, column in enumerate(columns) if position != _VALUE_POSITION]
 
@@ -68,7 +73,7 @@ def fact_id_sql(*columns: str) -> str:
         ]
         return "concat('[', " + ", ',', ".join(parts) + ", ']')"
 
-    # Most texts need no escaping, and those that DuckDB and Python escape differently are rarer still.
+    # Most texts need no escaping; texts that DuckDB and Python escape differently are the rarest.
     joined = f"concat({', '.join(texts)})"
     content = (
         f"case when not regexp_matches({joined}, '{_NEEDS_ESCAPING}') then {json_list(_QUOTED)} "
@@ -79,12 +84,12 @@ def fact_id_sql(*columns: str) -> str:
 
 
 def sql_literals(*texts: object) -> str:
-    """Return texts as SQL literals, separated by commas."""
+    """Quote texts as SQL literals and join them with commas."""
     return ", ".join("'" + str(text).replace("'", "''") + "'" for text in texts)
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, source: str, values: Mapping[str, Any] | None = None) -> int:
-    """Count the rows of a table or a query in brackets."""
+    """Count the rows of a table or of a query in parentheses; ``values`` are the query parameters."""
     return int(connection.execute(f"select count(*) from {source}", values or None).fetchall()[0][0])
 
 
@@ -97,10 +102,10 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
-    """Define SQL macros for texts and times. They are temporary, so read-only stores can have them too.
+    """Define temporary SQL macros for texts and dates; temporary macros also work in a read-only database.
 
-    ``time_key`` turns a year, a month or a day into a number (1957-03 is 19570300). Missing parts are filled with
-    0 for a start and 99 for an end, so that numbers compare as times do.
+    ``time_key`` turns a date into a number that sorts like the date. A missing month or day becomes ``missing``: 0 for
+    a start date (1957-03 is 19570300), 99 for an end date (19570399).
     """
     # DuckDB writes \u001F where Python writes \u001f.
     connection.execute(
@@ -121,7 +126,7 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 @contextmanager
 def open_database(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the file of a knowledge base, and close it at the end.
+    """Connect to the file of a knowledge base for the duration of a ``with`` block.
 
     Raises:
         InputError: The file is missing, is not a knowledge base, or is in use.
@@ -137,7 +142,7 @@ def open_database(path: Path, *, read_only: bool) -> Iterator[duckdb.DuckDBPyCon
 
 
 def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
-    """Connect to the file of a knowledge base; for writing, create it if it is missing."""
+    """Connect to the file of a knowledge base; a missing file is created unless ``read_only`` is set."""
     if read_only:
         _require_file(path)
     try:

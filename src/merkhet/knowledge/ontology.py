@@ -1,4 +1,4 @@
-"""The ontology view of a knowledge base: named classes, instances and properties with their hierarchies."""
+"""Ontology of a knowledge base: its named classes, instances and properties, and their hierarchies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PREDICATES: Mapping[str, tuple[str, ...]] = {
     "domain": (*ROLES["domain"], "schema:domainIncludes"),
     "range": (*ROLES["range"], "schema:rangeIncludes"),
 }
-"""The predicates of each role in an ontology: those of RDFS and OWL, schema.org, Wikidata, WordNet and the packs."""
+"""The predicates for each role, such as ``subclass``, in RDFS, OWL, schema.org, Wikidata, WordNet and the packs."""
 
 _VOCABULARY = ("rdf:", "rdfs:", "owl:", "xsd:")
 # Root classes contain everything and are never an answer: Thing in schema.org, entity in Wikidata and WordNet.
@@ -49,37 +49,37 @@ _VERB_NOUN = Noun("verb", "verbs")
 
 @dataclass(frozen=True)
 class Ontology:
-    """Classes, instances and properties for questions about an ontology.
+    """Named classes, instances and properties of a knowledge base, with their hierarchies.
 
-    Ids are those of the knowledge base. All orders depend on content alone.
+    Entities have their ids from the knowledge base. The order of entries does not depend on the import order.
     """
 
     classes: Mapping[str, str]
-    """Id to name. Names are unique regardless of case, since they are answer candidates."""
+    """Class ids and names. Names are unique regardless of case, since they are answer candidates."""
     superclasses: Mapping[str, tuple[str, ...]]
-    """All superclasses of each class, the nearest first, then by name."""
+    """All superclasses of each class, sorted by distance, then by name."""
     instances: Mapping[str, tuple[str, ...]]
     """The most specific stated types of each instance."""
     types: Mapping[str, tuple[str, ...]]
     """All types of each instance, the most specific first."""
     instance_names: Mapping[str, str]
-    """Id to name."""
+    """Instance ids and names."""
     properties: Mapping[str, str]
-    """Id to name. Names are unique regardless of case."""
+    """Property ids and names. Names are unique regardless of case."""
     superproperties: Mapping[str, tuple[str, ...]]
-    """All superproperties of each property, the nearest first, then by name."""
+    """All superproperties of each property, sorted by distance, then by name."""
     domains: Mapping[str, tuple[str, ...]]
-    """The stated domain classes of each property that has any."""
+    """The stated domain classes of each property; properties without a domain are missing."""
     ranges: Mapping[str, tuple[str, ...]]
-    """The stated range classes of each property that has any."""
+    """The stated range classes of each property; properties without a range are missing."""
     equivalents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Other classes or properties with the same meaning: equally correct answers."""
+    """For a class or property, the others with the same meaning, which are equally correct answers."""
     alternatives: frozenset[tuple[str, str]] = frozenset()
-    """("domain" or "range", property) where any one of several classes may hold (``schema:domainIncludes``)."""
+    """Pairs (``"domain"`` or ``"range"``, property) whose classes are alternatives (``schema:domainIncludes``)."""
     ambiguous: frozenset[str] = frozenset()
-    """Classes and properties with a shared name: valid answers, but no question asks about them."""
+    """Classes and properties whose name is shared: they are valid answers, but no question asks about them."""
     remarks: tuple[str, ...] = ()
-    """Remarks on irregularities, with counts of terms that are left out."""
+    """Remarks on irregularities, with counts of the classes, properties and instances that are left out."""
 
 
 def read_ontology(
@@ -91,15 +91,14 @@ def read_ontology(
 ) -> Ontology:
     """Read the ontology of a knowledge base from its stated facts; inferred facts are ignored.
 
-    A class or property that cannot be named is left out, but its subclasses keep its superclasses. Root classes
-    (owl:Thing), datatypes and the vocabulary of RDF and OWL do not count as classes.
+    A class or property without a name is left out, but its children keep its ancestors. Root classes (owl:Thing),
+    datatypes and the vocabulary of RDF and OWL are not classes of the ontology.
 
     Args:
         knowledge: The knowledge base.
-        language: The language of names.
-        predicates: Additional predicates for roles of ``PREDICATES`` ({"type": ["occupation"]}).
-        identifiers: Whether a class or property without a name in the language is named by its identifier, where that
-            is readable (``soccer player`` for ``dbo:SoccerPlayer``).
+        language: The language of the names.
+        predicates: Additional predicates for the roles in ``PREDICATES``, such as ``{"type": ["occupation"]}``.
+        identifiers: Whether readable identifiers replace missing names (``soccer player`` for ``dbo:SoccerPlayer``).
 
     Raises:
         InputError: No class has a superclass, or a role is unknown.
@@ -108,7 +107,7 @@ def read_ontology(
 
 
 class _Reader:
-    """Reads the facts of each role and builds an ``Ontology``."""
+    """A reader that builds an ``Ontology`` from the facts of each role."""
 
     def __init__(
         self, knowledge: KnowledgeBase, language: str, predicates: Mapping[str, Sequence[str]], identifiers: bool
@@ -161,7 +160,7 @@ class _Reader:
         )
 
     def _read_facts(self, knowledge: KnowledgeBase) -> tuple[dict[str, dict[str, set[str]]], set[tuple[str, str]]]:
-        """Return role -> subject -> objects, and the (role, property) pairs whose classes are alternatives."""
+        """Read the facts as role → subject → objects, and the (role, property) pairs whose classes are alternatives."""
         role_of = {predicate: role for role, predicates in self._roles.items() for predicate in predicates}
         rows = knowledge.query(
             "select distinct predicate, subject, object from facts where list_contains($predicates, predicate) "
@@ -191,7 +190,7 @@ class _Reader:
         return dict(zip(rows["entity"].to_pylist(), rows["label"].to_pylist(), strict=True))
 
     def _classes_and_properties(self) -> tuple[set[str], set[str]]:
-        """Return the ids of classes and of properties, without vocabulary terms and datatypes."""
+        """Return the ids of classes and the ids of properties, without RDF vocabulary and datatypes."""
         types = self._facts_by_role["type"]
         subclasses, subproperties = self._facts_by_role["subclass"], self._facts_by_role["subproperty"]
         used = {entity for child, parents in subproperties.items() for entity in (child, *parents)}
@@ -221,7 +220,7 @@ class _Reader:
         return classes.difference(verbs), properties
 
     def _direct_parents(self, role: str, entities: set[str]) -> dict[str, set[str]]:
-        """Return direct parent links within the set, without self-loops."""
+        """Return the direct parents of each entity within ``entities``, without self-loops."""
         links: dict[str, set[str]] = defaultdict(set)
         for child, parents in self._facts_by_role[role].items():
             if child in entities:
@@ -239,7 +238,7 @@ class _Reader:
     def _read_instances(
         self, class_ids: set[str], property_ids: set[str], ancestry: Ancestry, classes: Terms
     ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]], dict[str, str]]:
-        """Return the direct types, all types and names of the instances of named classes."""
+        """Return direct types, all types, and names, each by instance, for the instances of named classes."""
         stated_types = {
             entity: frozenset(kinds & class_ids)
             for entity, kinds in self._facts_by_role["type"].items()
@@ -277,7 +276,7 @@ class _Reader:
         return direct, {entity: types[stated_types[entity]][1] for entity in names}, names
 
     def _domains_or_ranges(self, role: str, properties: Terms, classes: Terms) -> dict[str, tuple[str, ...]]:
-        """Return the domain or range classes of each property, by name; add remarks on the others."""
+        """Return each property's domain or range classes, sorted by name; add remarks on properties without any."""
         classes_of: dict[str, tuple[str, ...]] = {}
         foreign = []
         for entity in properties.names:
@@ -310,7 +309,7 @@ class _Reader:
 
 
 def is_vocabulary(entity: str) -> bool:
-    """Check for a term of RDF, OWL or XML Schema, or a root class."""
+    """Check whether an entity is a root class or a term of RDF, OWL or XML Schema."""
     return entity.startswith(_VOCABULARY) or entity in _ROOT_CLASSES
 
 
@@ -347,7 +346,7 @@ def _is_property_kind(kind: str) -> bool:
 def _resolve_types(
     stated: Collection[str], ancestry: Ancestry, classes: Terms
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the most specific stated types and all types, as named classes, the most specific first."""
+    """Return the most specific stated types, and all types, as tuples of named classes, the most specific first."""
     # All other stated types are ancestors of the most specific ones.
     distances = ancestor_distances(ancestry.most_specific(stated), ancestry.parents)
     named = {kind for kind in distances if kind in classes.representatives}

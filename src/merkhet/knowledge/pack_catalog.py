@@ -1,4 +1,4 @@
-"""The embedded knowledge packs, and the manifests of packs."""
+"""Embedded knowledge packs and pack manifests (``pack.yaml``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FOLDER = Path(__file__).parent / "packs"
 
 @dataclass(frozen=True)
 class PackCard:
-    """The description of a pack, with the number of its rows."""
+    """The description of a knowledge pack and its numbers of facts and names."""
 
     name: str
     title: str
@@ -27,12 +27,12 @@ class PackCard:
 
 
 def embedded_packs() -> dict[str, Path]:
-    """Return the name and folder of each embedded pack."""
+    """Return the folders of the embedded packs by pack name."""
     return {path.parent.name: path.parent for path in sorted(_FOLDER.glob("*/pack.yaml"))}
 
 
 def pack_card(folder: Path) -> PackCard:
-    """Read the card of a pack and count its rows."""
+    """Read the description of a pack from its manifest, and count its facts and names."""
     manifest = read_manifest(folder)
     return PackCard(
         name=manifest["name"],
@@ -45,15 +45,15 @@ def pack_card(folder: Path) -> PackCard:
 
 
 def declared_predicates(folder: Path) -> tuple[str, ...]:
-    """Return the predicates that a pack declares."""
+    """Return the names of the predicates that a pack declares in its manifest."""
     return tuple(read_manifest(folder).get("predicates") or ())
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Read pack.yaml.
+    """Read and check the manifest ``pack.yaml`` of a pack.
 
     Raises:
-        InputError: The file is missing, or lacks a key.
+        InputError: The file is missing, lacks a required key, or has a value of the wrong type.
     """
     path = folder / "pack.yaml"
     if not path.is_file():
@@ -63,7 +63,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 @functools.cache
 def _read_checked(path: Path, _modified: int) -> dict[str, Any]:
-    """Read a manifest; cached by its time of modification, because a build needs it twice."""
+    """Read and check a manifest.
+
+    Results are cached by path and modification time, because a build reads the manifest twice.
+    """
     manifest = read_yaml(path, "what the pack is")
     manifest = manifest if isinstance(manifest, dict) else {}
     missing = [key for key in ("name", "title", "description", "licence") if key not in manifest]

@@ -1,4 +1,4 @@
-"""Proof trees of inferred facts, down to stated facts."""
+"""Proof trees that derive inferred facts from stated facts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _MAX_LISTED = 12
 
 @dataclass(frozen=True)
 class Proof:
-    """A fact with the proofs of its premises; a stated fact has none."""
+    """A fact with the proofs of its premises; a stated fact has no premises."""
 
     fact: Mapping[str, Any]
     premises: tuple[Proof, ...] = ()
     repeated: bool = field(default=False, compare=False)
-    """Whether the fact is proved at an earlier position of the tree."""
+    """Whether the tree already proves this fact at an earlier position."""
 
     @property
     def rule(self) -> str | None:
@@ -28,7 +28,7 @@ class Proof:
         return rule
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fact and its premises, nested, for JSON."""
+        """Return the proof tree as nested dictionaries for JSON."""
         tree: dict[str, Any] = {}
         pending = [(self, tree)]
         while pending:
@@ -41,10 +41,12 @@ class Proof:
 
 
 def find_facts(knowledge: KnowledgeBase, words: Sequence[str]) -> list[dict[str, Any]]:
-    """Find facts by an id or its prefix, or by subject, predicate and object as ids or names.
+    """Find facts by id or id prefix, or by the ids or names of subject, predicate and object.
+
+    ``words`` is one fact id, one text ``subject|predicate|object``, or three texts.
 
     Raises:
-        InputError: No fact matches; the message says which part is unknown.
+        InputError: No fact matches, or several facts match an id prefix.
     """
     if len(words) == 1 and words[0].startswith("f_") and "|" not in words[0]:
         return _find_by_id(knowledge, words[0])
@@ -68,9 +70,9 @@ def find_facts(knowledge: KnowledgeBase, words: Sequence[str]) -> list[dict[str,
 
 
 def prove(knowledge: KnowledgeBase, fact: Mapping[str, Any]) -> Proof:
-    """Build the proof of a fact; a repeated fact is proved at its first position.
+    """Build the proof tree of a fact; a fact that occurs repeatedly is proved only at its first position.
 
-    The loop is iterative because proofs may be deeper than Python's recursion limit.
+    The function is iterative because proofs may be deeper than Python's recursion limit.
 
     Raises:
         InputError: A premise is missing from the knowledge base.
@@ -93,7 +95,7 @@ def prove(knowledge: KnowledgeBase, fact: Mapping[str, Any]) -> Proof:
 
 
 def _fetch_proof_facts(knowledge: KnowledgeBase, fact: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Fetch all facts of a proof by id, level by level."""
+    """Fetch all facts of a proof, one query for each level of the tree; return them by id."""
     facts: dict[str, Mapping[str, Any]] = {fact["fact_id"]: fact}
     missing = set(_premises(fact)) - set(facts)
     while missing:
@@ -114,7 +116,7 @@ def _premises(fact: Mapping[str, Any]) -> list[str]:
 
 
 def format_proof(proof: Proof, labels: Mapping[str, str]) -> Iterator[str]:
-    """Format the tree as lines, one fact each, premises below their conclusion."""
+    """Yield the lines of a proof tree: one fact per line, premises below their conclusion."""
     yield _line(proof, labels)
     pending = _branches(proof, "")
     while pending:
@@ -124,7 +126,7 @@ def format_proof(proof: Proof, labels: Mapping[str, str]) -> Iterator[str]:
 
 
 def _branches(proof: Proof, indent: str) -> list[tuple[Proof, str, bool]]:
-    """Return the premises in reverse order, each with its indent and whether it is the last branch."""
+    """Return the premises in reverse order, each with its indent and whether it is the last premise."""
     return [(premise, indent, position == 0) for position, premise in enumerate(reversed(proof.premises))]
 
 
@@ -140,7 +142,7 @@ def _line(proof: Proof, labels: Mapping[str, str]) -> str:
 
 
 def format_fact(fact: Mapping[str, Any], labels: Mapping[str, str]) -> str:
-    """Format a fact with labels where there are any, and its times."""
+    """Format a fact with its start and end; entities without a label are shown by id."""
     if fact["object"] is not None:
         object_ = labels.get(fact["object"], fact["object"])
     else:
@@ -154,7 +156,7 @@ def format_fact(fact: Mapping[str, Any], labels: Mapping[str, str]) -> str:
 
 
 def proof_labels(knowledge: KnowledgeBase, proof: Proof, language: str) -> dict[str, str]:
-    """Return the labels of a proof's entities; an entity without a label in the language is left out."""
+    """Return the labels of the entities in a proof; entities without a label in ``language`` are left out."""
     entities: set[str] = set()
     pending = [proof]
     while pending:

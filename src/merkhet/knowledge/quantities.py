@@ -1,4 +1,4 @@
-"""Units of measurement with their conversion to a base unit."""
+"""Units of measurement and their conversion to base units."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Unit(NamedTuple):
-    """A unit: value in the base unit = value × factor + shift."""
+    """A unit of measurement: value in the base unit = value × ``factor`` + ``shift``."""
 
     measures: str
-    """The quantity, such as length."""
+    """The measured quantity, such as length."""
     factor: float
     shift: float = 0.0
 
@@ -41,4 +41,4 @@ _NAMES: dict[Unit, tuple[str, ...]] = {
     Unit("density", 1e3): ("g/cm³", "g/cm3", "Q13147228"),
 }
 UNITS = {name: unit for unit, names in _NAMES.items() for name in names}
-"""Units by symbol, word, Wikidata item and DBpedia datatype."""
+"""Units by symbol, English name, Wikidata id and DBpedia datatype."""

@@ -1,4 +1,4 @@
-"""Lookup of the source that reads a location, and the identity of a location in cache keys."""
+"""Lookup of the source that reads a location (pack, file, folder or address), and cache keys of locations."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _BY_FILE = {
 
 
 def resolve_source(location: str, folder: Path | None = None) -> tuple[str, Path | str]:
-    """Return the name of the source that reads a location, and its path or address.
+    """Return the name of the source for a location, and the path or address that the source reads.
 
     A location is an embedded pack, a folder, a file, the address of a SPARQL endpoint, or ``SOURCE=LOCATION``.
-    ``folder`` is the base of relative paths.
+    Relative paths are looked up in ``folder``, then in the working directory.
 
     Raises:
-        InputError: The location does not exist, or its name does not tell the format.
+        InputError: The location does not exist, or its suffix does not determine the format.
     """
     from merkhet.knowledge.pack_catalog import embedded_packs
 
@@ -57,10 +57,10 @@ def resolve_source(location: str, folder: Path | None = None) -> tuple[str, Path
 
 
 def read_source(location: str, context: ReadContext, folder: Path | None = None) -> Iterator[Chunk]:
-    """Yield the chunks of a location.
+    """Read a location with its source and yield the chunks.
 
     Raises:
-        InputError: The location or its source is unknown; the message names the nearest known one.
+        InputError: The location or its source is unknown; the message suggests a similar name.
     """
     from merkhet.knowledge import SOURCES
 
@@ -76,7 +76,7 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
 
 
 def source_identity(location: str, folder: Path | None = None) -> str:
-    """Return the identity of a location for cache keys: the content of its files."""
+    """Return a cache key for a location: its source with the hashes of its files, or with its address."""
     from merkhet.core.registry import part_identity
 
     source, path = resolve_source(location, folder)

@@ -1,4 +1,4 @@
-"""Reading of source files: filters, bad rows, compression and progress."""
+"""Reading of source files: filters, handling of bad rows, decompression and progress."""
 
 from __future__ import annotations
 
@@ -27,46 +27,46 @@ _MIN_BYTES_FOR_PROGRESS = 1_000_000
 
 @dataclass
 class ReadContext:
-    """Filters and options of a read, and counts of rejected and skipped rows."""
+    """Filters and options for reading a source, and counts of rejected and skipped rows."""
 
     languages: tuple[str, ...] = ()
     """Languages of texts to read; empty for all."""
     predicates: tuple[str, ...] = ()
     """Predicates to read; empty for all."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Options of the source itself."""
+    """Options that the source defines."""
     skip_bad: bool = False
-    """Whether a bad row is skipped and counted instead of ending the read."""
+    """Whether bad rows are skipped and counted; otherwise the first bad row raises InputError."""
     remedy: str = "Correct the row."
-    """Advice at the end of the error for a bad row."""
+    """Advice at the end of the error message for a bad row."""
     progress: Progress = field(default_factory=SilentProgress)
     bad: int = 0
-    """Rejected rows."""
+    """The number of rejected rows."""
     examples: list[str] = field(default_factory=list)
-    """The first rejected rows, with reasons."""
+    """Locations of the first rejected rows, with reasons."""
     left_out: Counter[str] = field(default_factory=Counter)
-    """Skipped rows by kind."""
+    """The number of well-formed rows that were skipped, by kind."""
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def check_options(self, *names: str) -> None:
-        """Raise InputError for an unknown option."""
+        """Raise InputError if an option is not in ``names``."""
         for option in self.options:
             if option not in names:
                 raise InputError(f"this source has no option {option!r}; {did_you_mean(option, names)}")
 
     def option(self, name: str, default: str = "") -> str:
-        """Return the text of an option of the source."""
+        """Return the text of an option, or ``default`` if the option is not set."""
         return self.options.get(name, default)
 
     def choice(self, name: str, *choices: str) -> str:
-        """Return the choice of an option; the first choice is the default."""
+        """Return an option that must be one of ``choices``; the first choice is the default."""
         choice = self.options.get(name, choices[0])
         if choice not in choices:
             raise InputError(f"the option {name!r} must be {', '.join(choices[:-1])} or {choices[-1]}, got {choice!r}")
         return choice
 
     def number(self, name: str, default: float, minimum: float = -math.inf, *, integer: bool = False) -> float:
-        """Return the number of an option."""
+        """Return an option as a number; raise InputError if it is not a number or is below ``minimum``."""
         text = self.options.get(name, str(default))
         if not re.fullmatch(r"\d{1,9}" if integer else r"[+-]?(\d{1,9}\.?\d*|\.\d+)", text) or float(text) < minimum:
             kind = "an integer" if integer else "a number"
@@ -84,31 +84,31 @@ class ReadContext:
                 self.examples.append(f"{where}: {reason}")
 
     def count_skipped(self, kind: str, count: int = 1) -> None:
-        """Count well-formed rows that are not imported, by kind."""
+        """Count well-formed rows of a kind that is not imported."""
         if count:
             self.left_out[kind] += count
 
     def wants_language(self, language: str) -> bool:
-        """Check a language against the filter."""
+        """Check whether the filter accepts a language."""
         return not self.languages or language.lower() in (wanted.lower() for wanted in self.languages)
 
     def wants_predicate(self, predicate: str) -> bool:
-        """Check a predicate against the filter."""
+        """Check whether the filter accepts a predicate."""
         return not self.predicates or predicate in self.predicates
 
 
 def format_suffix(path: Path) -> str:
-    """Return the suffix that tells the format: ``.nt`` for ``facts.nt.gz``."""
+    """Return the file suffix without the compression suffix: ``.nt`` for ``facts.nt.gz``."""
     return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()
 
 
 def is_compressed(path: Path) -> bool:
-    """Check whether the file name has the suffix of a compressed format."""
+    """Check whether a file name has the suffix of a compressed format (.gz, .bz2 or .zst)."""
     return path.suffix.lower() in COMPRESSED
 
 
 class DecompressedFile(io.RawIOBase):
-    """The decompressed bytes of a file; progress follows the bytes read from disk."""
+    """A stream of the decompressed bytes of a file; progress counts the bytes read from disk."""
 
     def __init__(self, path: Path, progress: Progress) -> None:
         self.path = path
@@ -124,11 +124,11 @@ class DecompressedFile(io.RawIOBase):
         self._progress.start(self._label, size // 1000, "kB")
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the stream is readable."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer.
+        """Read decompressed bytes into ``buffer``.
 
         Raises:
             InputError: The compressed file is broken or ends early.
@@ -147,7 +147,7 @@ class DecompressedFile(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close the file and finish its progress."""
+        """Close the file and end its progress bar."""
         if not self.closed:
             self._stream.close()
             self._disk.close()
@@ -156,12 +156,12 @@ class DecompressedFile(io.RawIOBase):
 
 
 def open_file(path: Path, context: ReadContext) -> io.BufferedReader:
-    """Open a file for reading, decompressed if its name ends in .gz, .bz2 or .zst, with progress."""
+    """Open a file for reading with progress; decompress it if its name ends in .gz, .bz2 or .zst."""
     return io.BufferedReader(DecompressedFile(path, context.progress), 1 << 20)
 
 
 def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield blocks of complete lines without line ends, each with the number of its first line."""
+    """Yield blocks of whole lines without ``\\n``, each with the number of its first line."""
     number, rest = 1, b""
     with open_file(path, context) as handle:
         while data := handle.read(_BYTES_IN_BLOCK):
@@ -175,9 +175,9 @@ def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[by
 
 
 def read_lines(path: Path, context: ReadContext, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield lines as text with their numbers, counted from 1; a line that is not UTF-8 is a bad row.
+    """Yield the lines of a file with their numbers, counted from 1; a line that is not UTF-8 is a bad row.
 
-    ``keep_ends`` keeps line ends, for tables whose cells may contain them.
+    ``keep_ends`` keeps the line ends, because a quoted table cell may contain line ends.
     """
     for first, lines in read_blocks(path, context):
         for number, line in enumerate(lines, first):

@@ -1,4 +1,4 @@
-"""SPARQL queries: bundled ones, files, and those built from a schema, parsed for paging."""
+"""SPARQL queries from bundled files, user files or schemas, and their division into pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from merkhet.core.text_formats import parse_yaml
 from merkhet.knowledge._iris import full_iri, short_name
 
 COUNT = "merkhetCount"
-"""The column of a row count."""
+"""The variable for the number of rows in a count query."""
 _FOLDER = Path(__file__).parent / "queries"
 _DIRECT = "http://www.wikidata.org/prop/direct/"
 _PLACEHOLDER = re.compile(r"\{\{([a-z-]+)(!?)\}\}")
@@ -39,19 +39,19 @@ _OTHER_FORMS = ("CONSTRUCT", "ASK", "DESCRIBE", "INSERT", "DELETE", "LOAD", "CLE
 
 @dataclass(frozen=True)
 class Query:
-    """A SELECT query."""
+    """A SELECT query with the number of rows to read."""
 
     name: str
-    """The name in messages."""
+    """The name of the query in messages."""
     text: str
     limit: int | None = None
     """The number of rows to read; None for all."""
     asks_predicates: bool = False
-    """Whether the query itself filters by predicate."""
+    """Whether the query already returns only the selected predicates."""
 
     @cached_property
     def parts(self) -> SelectParts:
-        """The parts of the query.
+        """The clauses of the query, parsed from ``text``.
 
         Raises:
             InputError: The text is not a SELECT query.
@@ -61,7 +61,7 @@ class Query:
 
 @dataclass(frozen=True)
 class SelectParts:
-    """The parts of a SELECT query, from which page and count queries are built."""
+    """The clauses of a SELECT query, from which page and count queries are built."""
 
     prologue: str
     head: str
@@ -69,16 +69,17 @@ class SelectParts:
     rest: str
     values: str
     variables: tuple[str, ...]
-    """The selected variables; all variables of the query for ``SELECT *``."""
+    """The selected variables; for ``SELECT *``, all variables in the query."""
     ordered: bool
     """Whether the query has ORDER BY."""
     sliced: bool
     """Whether the query has LIMIT or OFFSET."""
 
     def page(self, limit: int, offset: int, nested: bool = False) -> str:
-        """Return the query for a page of rows in a stable order.
+        """Return the query for one page of rows in a stable order.
 
-        ``nested`` sorts in a subquery and slices outside it: Virtuoso sorts at most 10,000 rows if it also slices them.
+        ``nested`` sorts in a subquery and applies LIMIT and OFFSET outside, because Virtuoso sorts at most 10,000 rows
+        in a query with LIMIT.
         """
         slice_ = f"LIMIT {limit} OFFSET {offset}"
         if nested:
@@ -87,7 +88,7 @@ class SelectParts:
         return f"{self.prologue}{body}\n{self._order()}\n{slice_}\n{self.values}"
 
     def count(self) -> str:
-        """Return the query that counts the rows of this one."""
+        """Return a query that counts the rows of this query."""
         return self._wrap(f"SELECT (COUNT(*) AS ?{COUNT})", "", "")
 
     def _order(self) -> str:
@@ -97,13 +98,17 @@ class SelectParts:
         return keys if self.ordered else f"ORDER BY {keys}"
 
     def _wrap(self, select: str, order: str, slice_: str) -> str:
-        # FROM is not allowed in a subquery, so the outer query has it for both.
+        # FROM is not allowed in a subquery; in the outer query it applies to both.
         inner = f"{self.head} {self.rest}\n{order}\n{self.values}"
         return f"{self.prologue}{select} {self.dataset}\nWHERE {{ {{\n{inner}\n}} }}\n{slice_}"
 
 
 def parse_select(text: str, name: str) -> SelectParts:
-    """Find the parts of a SELECT query, ignoring strings, comments, IRIs and nested braces."""
+    """Split a SELECT query into its clauses; keywords in strings, comments, IRIs and nested braces are ignored.
+
+    Raises:
+        InputError: The text is not a complete SELECT query. ``name`` stands for the query in the message.
+    """
     depth = 0
     start = end = -1
     clause_starts: dict[str, int] = {}
@@ -159,12 +164,12 @@ def parse_select(text: str, name: str) -> SelectParts:
 
 
 def bundled_queries() -> dict[str, str]:
-    """Return the name and the first line of each bundled query."""
+    """Return the descriptions of the bundled queries by name; a description is the first line of its file."""
     return {path.stem: _read_text(path).splitlines()[0].lstrip("# ").strip() for path in sorted(_FOLDER.glob("*.rq"))}
 
 
 def find_query(name: str) -> tuple[str, str]:
-    """Return the name and text of a query file or a bundled query."""
+    """Return the name and text of the bundled query or query file called ``name``."""
     path = Path(name)
     bundled = {file.stem: file for file in _FOLDER.glob("*.rq")}
     if name not in bundled and not path.is_file():
@@ -175,12 +180,13 @@ def find_query(name: str) -> tuple[str, str]:
 
 
 def fill_template(name: str, text: str, values: Mapping[str, str], predicates: Sequence[str]) -> Iterator[Query]:
-    """Yield the query with its placeholders filled, once for each predicate if it has the placeholder ``property``.
+    """Yield the query of a template with its placeholders filled.
 
-    A line with an unfilled placeholder is left out; ``{{name!}}`` must be filled.
+    A template with the placeholder ``{{property}}`` gives one query for each predicate. A line whose placeholder has no
+    value is left out; a placeholder with an exclamation mark (``{{class!}}``) requires a value.
 
     Raises:
-        InputError: A placeholder is unknown, or a required one is not filled.
+        InputError: A placeholder is unknown, or a required value is missing.
     """
     placeholders = {placeholder for line in text.splitlines() for placeholder, _ in _placeholders(line)}
     known = ("property", "predicates", "languages", "class", "functional")
@@ -208,10 +214,11 @@ def fill_template(name: str, text: str, values: Mapping[str, str], predicates: S
 
 
 def schema_queries(file: Path, predicates: Sequence[str], languages: Sequence[str]) -> Iterator[Query]:
-    """Yield the queries of a schema: facts of each property, and names of their entities if languages are chosen.
+    """Yield the queries for a schema file: one for the facts of each property, one for the names of their entities.
 
-    A schema is YAML with ``properties``, and optionally ``classes`` (of the subjects), ``limit`` (facts of a property)
-    and ``languages`` (of names). ``predicates`` selects properties; ``languages`` overrides those of the schema.
+    A schema is a YAML file with ``properties``, and optionally ``classes`` (of the subjects), ``limit`` (maximum number
+    of facts per property) and ``languages`` (of names). Without languages, there are no queries for names.
+    ``predicates`` selects properties of the schema; ``languages`` overrides the languages of the schema.
     """
     schema = _read_schema(file)
     classes = [require_iri(text, str(file)) for text in schema["classes"]]
@@ -240,7 +247,7 @@ def schema_queries(file: Path, predicates: Sequence[str], languages: Sequence[st
 
 
 def require_iri(name: str, where: str = "") -> str:
-    """Return the IRI of a name for a query; raise InputError if the name is not an IRI."""
+    """Return the IRI of a short name; raise InputError if the name has no IRI that a query may contain."""
     iri = full_iri(name)
     if iri is None or re.search(r'[<>"{}|^`\\\x00-\x20]', iri):
         location = f"{where}: " if where else ""
@@ -249,7 +256,7 @@ def require_iri(name: str, where: str = "") -> str:
 
 
 def check_languages(languages: Sequence[str]) -> Sequence[str]:
-    """Return the languages; raise InputError for an invalid language tag."""
+    """Return ``languages`` unchanged; raise InputError if a language tag is invalid."""
     for language in languages:
         if not re.fullmatch(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*", language):
             raise InputError(f"{language!r} is not a language tag; use one such as en or zh-hans")

@@ -19,7 +19,7 @@ _AXIOMS = ("subclass", "subproperty", "domain", "range", "inverse", "equivalent"
 
 
 def describe(store: Path, *, top: int = 15) -> dict[str, Any]:
-    """Count facts, names and axioms; list imports, frequent predicates, shared labels, stale inferences and cycles."""
+    """Summarize a knowledge base: counts, ``top`` most frequent predicates, imports, last inference and cycles."""
     with KnowledgeBase.open(store) as knowledge:
         counts = knowledge.query(
             "select count(*) as facts, count(*) filter (rule is null) as stated, count(*) filter (rule is not null) as "

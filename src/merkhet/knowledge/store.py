@@ -1,4 +1,4 @@
-"""The knowledge base: facts, names and ontology of all sources in one DuckDB database."""
+"""Knowledge base: the facts, names and axioms of all sources in one DuckDB database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from merkhet.knowledge.source_reader import ReadContext
 
 
 class KnowledgeBase:
-    """Facts and names, in memory or in a file. Methods return Arrow tables in a stable order."""
+    """A database of facts and names, in memory or in a file. Tables are returned in a stable order."""
 
     def __init__(self, chunks: Iterable[Chunk] = (), *, connection: duckdb.DuckDBPyConnection | None = None) -> None:
         if connection is None:
@@ -34,7 +34,7 @@ class KnowledgeBase:
 
     @classmethod
     def open(cls, path: Path | str) -> KnowledgeBase:
-        """Open the file of a knowledge base for reading."""
+        """Open the file of a knowledge base read-only."""
         opened = cls(connection=connect(Path(path), read_only=True))
         opened.path = Path(path)
         return opened
@@ -43,9 +43,10 @@ class KnowledgeBase:
     def load(
         cls, locations: Iterable[str], folder: Path | None = None, predicates: Sequence[str] = ()
     ) -> KnowledgeBase:
-        """Load packs, folders, files and other knowledge bases into memory; open a single knowledge base as a file.
+        """Load packs, folders, files and other knowledge bases into memory.
 
-        ``folder`` is the base of relative paths. ``predicates`` selects predicates; empty for all.
+        If ``locations`` is a single knowledge base, its file is opened instead. Relative paths are looked up in
+        ``folder`` first. ``predicates`` selects the predicates to load; empty for all.
         """
         locations = list(locations)
         if len(locations) == 1:
@@ -73,7 +74,7 @@ class KnowledgeBase:
 
     @property
     def predicates(self) -> Mapping[str, Predicate]:
-        """The predicates that sources declare, by name."""
+        """The predicate declarations of all sources, by predicate name."""
         rows = self.connection.execute(
             'select name, label, functional, "symmetric" from predicates order by name'
         ).fetchall()
@@ -87,7 +88,10 @@ class KnowledgeBase:
         object: str | None = None,
         inferred: bool | None = None,
     ) -> pa.Table:
-        """Return facts by id, filtered by predicate, subject or object, and by whether they are inferred."""
+        """Return the facts that match all given filters, sorted by id.
+
+        ``inferred`` selects inferred (True) or stated facts (False); None selects both.
+        """
         filters = {"predicate": predicate, "subject": subject, "object": object}
         conditions = [f"{name} = ${name}" for name, value in filters.items() if value is not None]
         if inferred is not None:
@@ -97,23 +101,23 @@ class KnowledgeBase:
         return validate(FACTS, self.query(f"select {FACT_COLUMNS} from facts {where} order by fact_id", values))
 
     def fact(self, fact_id: str) -> dict[str, Any] | None:
-        """Return the fact with an id, or None."""
+        """Return the fact with the id ``fact_id``; None if it does not exist."""
         rows = self.query(f"select {FACT_COLUMNS} from facts where fact_id = $id", {"id": fact_id}).to_pylist()
         return dict(rows[0]) if rows else None
 
     def names(self, language: str = "en") -> pa.Table:
-        """Return the names of entities in a language, by entity."""
+        """Return the names of all entities in a language, sorted by entity."""
         return validate(
             NAMES, self.query(f"select {NAME_COLUMNS} from names where language = $l order by entity", {"l": language})
         )
 
     def labels(self, language: str = "en") -> dict[str, str]:
-        """Return the label of each entity that has one in a language."""
+        """Return the labels in a language, by entity; entities without such a label are missing."""
         table = self.query("select entity, label from names where language = $l order by entity", {"l": language})
         return dict(zip(table["entity"].to_pylist(), table["label"].to_pylist(), strict=True))
 
     def ancestors(self, *predicates: str) -> pa.Table:
-        """Return every (subject, ancestor) pair in the transitive closure of the predicates."""
+        """Return all pairs (subject, ancestor) in the transitive closure of the union of ``predicates``."""
         return self.query(
             "with recursive edges as (select distinct subject, object from facts "
             "  where list_contains($predicates, predicate) and object is not null"
@@ -126,7 +130,10 @@ class KnowledgeBase:
         )
 
     def details(self, name: str | None = None) -> pa.Table:
-        """Return the details of facts (a weight, a rank, a qualifier): fact_id, name and text."""
+        """Return the details of facts, such as weights and qualifiers, with the columns fact_id, name and text.
+
+        ``name`` selects the details with this name; None selects all.
+        """
         condition = "" if name is None else "where name = $name"
         return self.query(
             f"select fact_id, name, text from details {condition} order by fact_id, name",
@@ -134,16 +141,16 @@ class KnowledgeBase:
         )
 
     def imports(self) -> pa.Table:
-        """Return one row for each import, the oldest first."""
+        """Return the records of all imports, the oldest first."""
         return self.query("select * from imports order by done_at, import_id")
 
     def count(self) -> dict[str, int]:
-        """Count the facts of each predicate, the largest first."""
+        """Return the number of facts of each predicate, the most frequent predicate first."""
         rows = self.connection.execute(
             "select predicate, count(*) as n from facts group by predicate order by n desc, predicate"
         ).fetchall()
         return {str(predicate): int(n) for predicate, n in rows}
 
     def query(self, sql: str, values: Mapping[str, Any] | None = None) -> pa.Table:
-        """Run an SQL query over the tables facts, names, details, predicates and imports."""
+        """Run an SQL query on the tables facts, names, details, predicates, imports and inferences."""
         return self.connection.sql(sql, params=dict(values) if values else None).to_arrow_table()

@@ -1,4 +1,4 @@
-"""Export of a knowledge base as tables or N-Triples."""
+"""Export of a knowledge base as table files or N-Triples."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DETAILS = f"select {DETAIL_COLUMNS} from details join ({{facts}}) using (fact_i
 _NAMES = f"select {NAME_COLUMNS} from names order by entity, language"
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _LITERAL = re.compile(r'"(.*)"(?:@([^"]*))?', re.DOTALL)
-# Characters that an IRI may not contain (RFC 3987), and percent signs that start no escape.
+# Characters that an IRI may not contain (RFC 3987), and percent signs that do not start an escape.
 _PLANES = "".join(f"{chr(plane << 16)}-{chr(plane << 16 | 0xFFFD)}" for plane in range(1, 14))
 _INVALID_IN_IRI = re.compile(
     rf"[^!#$%&-;=?-Z_a-z~\xa0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef{_PLANES}\U000e1000-\U000efffd]|%(?![0-9A-Fa-f]{{2}})"
@@ -53,14 +53,14 @@ def export_knowledge(
 
     Args:
         store: The file of the knowledge base.
-        out: A name without a suffix is a folder of Parquet tables that can be imported again. ``.parquet``, ``.csv``,
-            ``.tsv`` and ``.jsonl`` hold the facts alone. ``.nt`` holds facts and names as N-Triples, without times, and
-            without units except for DBpedia's.
+        out: The file or folder to write. A path without a suffix is a folder of Parquet tables that can be imported
+            again. Files with the suffix ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl`` contain only facts. A ``.nt``
+            file contains facts and names as N-Triples, without times; of the units, it keeps only those of DBpedia.
         inferred: Whether to export inferred facts.
         predicates: The predicates to export; empty for all.
 
     Returns:
-        How many facts, names and details were written.
+        The numbers of written facts, of names (in folders and ``.nt`` files) and of details (in folders).
     """
     conditions = ([] if inferred else ["rule is null"]) + (["list_contains($p, predicate)"] if predicates else [])
     where = "where " + " and ".join(conditions) if conditions else ""

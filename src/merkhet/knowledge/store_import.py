@@ -1,4 +1,4 @@
-"""Atomic and idempotent import of knowledge into the file of a store."""
+"""Atomic and idempotent import of sources into the file of a knowledge base."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from merkhet.knowledge.source_reader import ReadContext
 
 try:
     import fcntl
-except ImportError:  # Without Unix locks, two imports that create the same store are not kept apart.
+except ImportError:  # Without Unix locks, two imports may create the same store at once.
     fcntl = None  # type: ignore[assignment]
 
 MEMORY = "800MB"
@@ -39,23 +39,23 @@ class ImportSummary:
     """The outcome of importing one source."""
 
     place: str
-    """The location as passed."""
+    """The location as the caller passed it, without credentials."""
     source: str
     """The registered name of the source."""
     facts: int
-    """Facts of the source."""
+    """The number of good facts from the source."""
     added: int
-    """Facts that were new to the store."""
+    """The number of facts that were new to the store."""
     repeated: int
-    """Duplicates within the source."""
+    """The number of duplicate facts within the source."""
     names: int
-    """Names that were new to the store."""
+    """The number of names that were new to the store."""
     bad: int
-    """Rejected rows."""
+    """The number of rejected rows."""
     examples: list[str] = field(default_factory=list)
-    """The first rejected rows, with reasons."""
+    """Locations of the first rejected rows, with reasons."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Skipped rows by kind."""
+    """The number of well-formed rows that were skipped, by kind."""
 
 
 def import_knowledge(
@@ -69,16 +69,23 @@ def import_knowledge(
     memory: str = MEMORY,
     progress: Progress | None = None,
 ) -> list[ImportSummary]:
-    """Import facts and names into the file of a knowledge base, which is created if it is missing.
+    """Import facts and names into the file of a knowledge base; a missing file is created.
 
-    All sources are imported or none: a bad row, a broken file or a killed process leaves the file unchanged.
-    Importing the same source again changes nothing.
+    Either all sources are imported or none: a bad row, a broken file or a killed process leaves the file unchanged.
+    A repeated import of the same source adds no facts or names.
 
-    ``languages`` (of names) and ``predicates`` filter the rows; empty for all. ``options`` are those of the sources.
-    ``skip_bad`` skips and counts bad rows. ``memory`` limits DuckDB.
+    Args:
+        locations: Packs, files, folders or addresses of SPARQL endpoints.
+        into: The file of the knowledge base.
+        languages: Languages of names to import; empty for all.
+        predicates: Predicates to import; empty for all.
+        options: Options that the sources define.
+        skip_bad: Whether bad rows are skipped and counted; otherwise the first bad row ends the import.
+        memory: Memory limit of DuckDB.
+        progress: Receiver of progress reports.
 
     Raises:
-        InputError: A source cannot be read completely, or a row is bad (named by file and line).
+        InputError: A source cannot be read completely, or has a bad row; the message states file and line.
     """
     if into.suffix != STORE_SUFFIX:
         raise InputError(f"{into}: the file name of a knowledge base must end in {STORE_SUFFIX}")
@@ -112,9 +119,9 @@ def import_knowledge(
 
 @contextmanager
 def _staging_connection(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Connect to the store, with a staging database in a temporary folder next to it.
+    """Connect to the store, and attach a staging database in a temporary folder next to the store.
 
-    One transaction changes the store. A new store is written in the temporary folder and renamed at the end.
+    A new store is created in the temporary folder and moved to ``into`` at the end.
     """
     with _locked_staging_folder(into) as folder:
         target = into if into.exists() else folder / into.name
@@ -142,7 +149,10 @@ def _staging_connection(into: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 @contextmanager
 def _locked_staging_folder(into: Path) -> Iterator[Path]:
-    """Create an empty folder next to the store for one import at a time, and remove it and any leftovers at the end."""
+    """Create an empty, locked folder next to the store, and remove the folder at the end.
+
+    The lock prevents two imports into one store at the same time.
+    """
     parent = into.parent
     created_parents = [ancestor for ancestor in (parent, *parent.parents) if not ancestor.exists()]
     folder = parent / f".{into.name}.importing"
@@ -176,7 +186,7 @@ def _locked_staging_folder(into: Path) -> Iterator[Path]:
                 raise disk_full_error(into) from error
             raise
         finally:
-            # While the lock is held: later, the folder may belong to another import.
+            # Still under the lock: once it is released, the folder may belong to another import.
             shutil.rmtree(folder, ignore_errors=True)
             with suppress(OSError):
                 for ancestor in created_parents:
@@ -184,7 +194,7 @@ def _locked_staging_folder(into: Path) -> Iterator[Path]:
 
 
 def _drop_staging(connection: duckdb.DuckDBPyConnection) -> None:
-    """Empty the staging database, which would otherwise be written out in full before it is deleted."""
+    """Drop all staging schemas; otherwise DuckDB would write them to disk before the file is deleted."""
     areas = "select schema_name from duckdb_schemas() where database_name = 'staging' and schema_name != 'main'"
     for (area,) in connection.execute(f"{areas} and not internal").fetchall():
         connection.execute(f"drop schema staging.{area} cascade")
@@ -202,7 +212,7 @@ def _record(
     }
     content = _describe_content(path)
     key = content_id("i", source, content, settings)
-    # A repeated import adds nothing, and keeps the counts of the first.
+    # The record of a repeated import, which adds nothing, keeps the counts of the first import.
     previous = connection.execute("delete from imports where import_id = ? returning added, names", [key]).fetchall()
     added, names = previous[0] if previous else (0, 0)
     connection.execute(
@@ -236,7 +246,7 @@ def _record(
 
 
 def _describe_content(path: Path | str) -> str:
-    """Identify what is imported: hashes of files, sizes of large files, addresses."""
+    """Describe imported content: the hashes of files (sizes if over 1 GiB), or the address of an endpoint."""
     if isinstance(path, str):
         return display_address(path)
     files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]

@@ -1,1 +1,1 @@
-"""Engines that run merkhet's relational plans: DuckDB in this process, or Spark on this machine or a cluster."""
+"""Engines for merkhet's SQL queries: DuckDB in this process, or Spark on this machine or a cluster."""

@@ -1,4 +1,4 @@
-"""DuckDB engine: temporary tables of a connection, spilled to disk if they exceed memory."""
+"""DuckDB engine: temporary tables of a connection, which spill to disk if they exceed memory."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from merkhet.knowledge.database import sql_literals
 from merkhet.knowledge.engines.relational_engine import Tables
 
 _MAX_ROWS_IN_ONE_SORT = 5_000_000
-"""More rows are numbered part by part."""
+"""The maximum number of rows for a single sort; more rows are divided into parts before numbering."""
 _BATCH_ROWS = 4 * 122_880
-"""Rows in Python's memory at once: whole row groups of DuckDB."""
+"""Rows per batch in Python's memory: a multiple of DuckDB's row group size."""
 
 
 class DuckTables(Tables):
-    """Temporary tables of a connection, next to those of its database."""
+    """The temporary tables of a DuckDB connection, beside the tables of its database."""
 
     name = "duckdb"
 
@@ -31,12 +31,12 @@ class DuckTables(Tables):
         self.wide = wide
 
     def make(self, table: str, query: str, by: str | None = None) -> None:
-        """Create or replace a table from a query; rows with the same ``by`` are adjacent."""
+        """Create or replace a table from a query; rows with the same value of ``by`` are adjacent."""
         order = f" order by {by}" if by else ""
         self.connection.execute(f"create or replace temp table {table} as {query}{order}")
 
     def add(self, table: str, query: str) -> None:
-        """Append the rows of a query to a table, columns matched by name."""
+        """Append the rows of a query to a table; columns are matched by name."""
         self.connection.execute(f"insert into {table} by name {query}")
 
     def drop(self, table: str) -> None:
@@ -44,7 +44,7 @@ class DuckTables(Tables):
         self.connection.execute(f"drop table if exists {table}")
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a small query result."""
+        """Return the rows of a query whose result is small."""
         rows: list[tuple[Any, ...]] = self.connection.execute(query).fetchall()
         return rows
 
@@ -53,14 +53,14 @@ class DuckTables(Tables):
         return self.connection.sql(query).to_arrow_table()
 
     def batches(self, table: str) -> Iterator[pa.Table]:
-        """Yield the rows of a table in batches, in no order; an empty table yields one empty batch.
+        """Yield the rows of a table in batches, in no particular order; an empty table yields one empty batch.
 
-        The connection is busy until the last batch is taken.
+        The connection cannot run other queries until all batches are read.
         """
         yield from self._read_batches(f"select * from {table}")
 
     def map_batches(self, table: str, query: str, transform: Callable[[pa.Table], pa.Table]) -> None:
-        """Create or replace a table from the rows of a query, transformed by Python batch by batch."""
+        """Create or replace a table from the rows of a query, after ``transform`` changed each batch."""
         self.load_batches(table, map(transform, self._read_batches(query)))
 
     def _read_batches(self, query: str) -> Iterator[pa.Table]:
@@ -73,13 +73,13 @@ class DuckTables(Tables):
             yield reader.schema.empty_table()
 
     def load_batches(self, table: str, batches: Iterable[pa.Table]) -> None:
-        """Create or replace a table from at least one batch in memory."""
+        """Create or replace a table from batches; there must be at least one batch."""
         spill_folder, remaining = self._spill_folder(), iter(batches)
         first, second = next(remaining), next(remaining, None)
         if second is None:
             self.connection.register("loaded_batch", first)
             self.make(table, "select * from loaded_batch")
-            # Not in a finally clause: it would hide an error, after which the connection is closed anyway.
+            # Not in a finally clause, which would hide an error; after an error the connection is closed anyway.
             self.connection.unregister("loaded_batch")
             return
         with tempfile.TemporaryDirectory(prefix="merkhet-batches-", dir=spill_folder) as folder:
@@ -90,20 +90,20 @@ class DuckTables(Tables):
             self.make(table, f"select * from read_parquet({sql_literals(file)})")
 
     def _spill_folder(self) -> str | None:
-        """Return DuckDB's spill folder if it exists."""
+        """Return the folder into which DuckDB spills; None if it does not exist."""
         [(folder,)] = self.connection.execute("select current_setting('temp_directory')").fetchall()
         return folder if folder and Path(folder).is_dir() else None
 
     def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
-        """Define an SQL function by an expression over its parameters."""
+        """Define an SQL function; ``body`` is an expression over its parameters."""
         self.connection.execute(f"create or replace temp macro {function}({', '.join(parameters)}) as {body}")
 
     def number_rows(
         self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
     ) -> None:
-        """Create or replace a table from a query with row numbers ``n`` in a total order.
+        """Create or replace a table from a query, with row numbers ``n`` in a total order.
 
-        Many rows are numbered part by part, since one sort over all of them would have to fit into memory.
+        Many rows are numbered in parts, since a single sort of all rows would have to fit into memory.
         """
         by = f"order by {', '.join(order)}"
         if spread is None:
@@ -130,5 +130,5 @@ class DuckTables(Tables):
         self.drop("to_number")
 
     def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
-        """Execute a statement on the connection, with the rows of a table for ``{rows}``."""
+        """Execute a statement on a DuckDB connection, after replacing ``{rows}`` by the rows of a table."""
         connection.execute(statement.format(rows=table))

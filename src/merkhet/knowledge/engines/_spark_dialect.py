@@ -1,4 +1,4 @@
-"""Translation of DuckDB's SQL to Spark's, beyond what sqlglot translates."""
+"""Translation of DuckDB's SQL to Spark's SQL, beyond what sqlglot translates."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _BYTES_REVERSED = "".join(f"${group}" for group in range(8, 0, -1))
 
 @dataclass(frozen=True)
 class Macro:
-    """An expression over parameters."""
+    """An SQL macro: an expression over parameters."""
 
     parameters: tuple[str, ...]
     body: Any
 
 
 class Translator:
-    """Translates queries one by one; calls of macros are expanded."""
+    """A translator of queries, which also expands calls of macros."""
 
     def __init__(self) -> None:
         self.macros: dict[str, Macro] = {}
@@ -43,11 +43,11 @@ class Translator:
         self.macros["json_list"] = Macro(("t",), sqlglot.parse_one("to_json(t)", read="spark"))
 
     def define(self, function: str, parameters: Sequence[str], body: str) -> None:
-        """Define a macro."""
+        """Define a macro; ``body`` is an expression in DuckDB's SQL."""
         self.macros[function] = Macro(tuple(parameters), self._expand(_parse(body)))
 
     def query(self, text: str) -> str:
-        """Translate a query to Spark's SQL."""
+        """Translate a query from DuckDB's SQL to Spark's SQL."""
         return str(_rewrite(self._expand(_parse(text)), _to_spark).sql("spark"))
 
     def _expand(self, tree: Any) -> Any:
@@ -62,7 +62,7 @@ class Translator:
 
 
 def _rewrite(tree: Any, change: Callable[[Any], Any]) -> Any:
-    """Change the nodes of a tree from the leaves upwards, so that each change sees changed arguments."""
+    """Apply ``change`` to the nodes of a syntax tree from the leaves upwards: children before their parents."""
     for node in reversed(list(tree.bfs())):
         changed = change(node)
         if changed is node:
@@ -92,7 +92,7 @@ def _to_spark(node: Any) -> Any:
 
 
 def _translate_ordered_list(node: exp.ArrayAgg) -> Any:
-    """Sort by collected keys: Spark collects lists in no order."""
+    """Collect the sort keys with the values and sort the list, because Spark collects lists in no order."""
     order = node.this
     if not isinstance(order, exp.Order):
         raise ValueError(f"a list needs an order: {node.sql('duckdb')}")
@@ -111,7 +111,7 @@ def _translate_ordered_list(node: exp.ArrayAgg) -> Any:
 
 
 def _translate_qualify(node: exp.Select) -> Any:
-    """Rewrite QUALIFY as a subquery with the condition as a column, and an outer query that filters by it."""
+    """Replace QUALIFY by a subquery that adds the condition as a column, and an outer query that filters by it."""
     qualify = node.args.get("qualify")
     if qualify is None:
         return node
@@ -129,7 +129,7 @@ def _translate_qualify(node: exp.Select) -> Any:
 
 
 def _translate_cte(node: exp.CTE) -> Any:
-    """Drop ``materialized``: Spark decides by itself."""
+    """Drop the keyword ``materialized``; Spark itself decides whether to materialize a subquery."""
     node.set("materialized", None)
     return node
 
@@ -148,7 +148,7 @@ def _translate_function(node: exp.Anonymous) -> Any:
 
 
 def _translate_cast(node: exp.Cast) -> Any:
-    """Translate the cast of a hexadecimal text to a number."""
+    """Translate a cast of a hexadecimal text (``'0x' || …``) to a number."""
     text = node.this.unnest()
     if isinstance(text, exp.DPipe) and isinstance(text.this, exp.Literal) and text.this.this == "0x":
         return _fill_template("cast(conv(x, 16, 10) as bigint)", x=text.expression)
@@ -160,7 +160,10 @@ def _fill_template(text: str, **arguments: Any) -> Any:
 
 
 def _translate_case(name: str) -> Callable[[Any], Any]:
-    """Translate lower or upper by character: Java's mapping differs and depends on context."""
+    """Return a translation of ``lower`` or ``upper`` that maps each character as DuckDB does.
+
+    Spark's functions differ: Java maps some characters differently, or depending on their context.
+    """
 
     def change(node: Any) -> Any:
         return exp.Anonymous(
@@ -172,7 +175,7 @@ def _translate_case(name: str) -> Callable[[Any], Any]:
 
 @cache
 def case_map(name: str) -> tuple[str, str]:
-    """Return the characters that DuckDB's lower or upper changes, and their replacements, one for one."""
+    """Return the characters that DuckDB's ``lower`` or ``upper`` changes, and their replacements in the same order."""
     rows = _query_characters(
         f"select letter, {name}(letter) from letters where {name}(letter) != letter order by letter"
     )
@@ -181,14 +184,14 @@ def case_map(name: str) -> tuple[str, str]:
 
 @cache
 def _trimmed_characters() -> str:
-    """Return the characters that DuckDB trims."""
+    """Return the characters that DuckDB's ``trim`` removes."""
     return "".join(
         row[0] for row in _query_characters("select letter from letters where trim(letter) = '' order by letter")
     )
 
 
 def _query_characters(query: str) -> list[tuple[str, ...]]:
-    """Return the rows of a query over a table of all characters."""
+    """Run a query on the table ``letters``, whose column ``letter`` has all Unicode characters."""
     codes = (code for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF)
     with duckdb.connect() as connection:
         connection.register("letters", pa.table({"letter": [chr(code) for code in codes]}))

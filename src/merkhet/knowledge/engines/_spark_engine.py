@@ -1,4 +1,4 @@
-"""Spark engine: tables as folders of Parquet, queries translated from DuckDB's SQL."""
+"""Spark engine: tables as folders of Parquet files, and queries translated from DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from merkhet.knowledge.engines.relational_engine import Tables
 _PART, _POSITION, _NUMBER = "number_part", "part_position", "n"
 _BATCH_ROWS = 500_000
 _MAX_ROWS_IN_ONE_SORT = 2_000_000
-"""Up to here one worker numbers all rows, which is faster than coordinating several."""
+"""The maximum number of rows that one worker numbers alone, which is faster than several workers."""
 _FILES_PER_VALUE = 8
 _MAX_PENDING = 24
-"""Appends to a table that are deferred, to be run as one query."""
+"""The maximum number of deferred appends to a table; deferred appends run as one query."""
 
 
 class SparkTables(Tables):
-    """Tables of a session, stored in a temporary folder that all workers see."""
+    """The tables of a Spark session, stored in a temporary folder that all workers can access."""
 
     name = "spark"
     wide = True
@@ -42,15 +42,18 @@ class SparkTables(Tables):
         self._obsolete: list[Path] = []
 
     def read(self, table: str, files: Path) -> None:
-        """Register an existing file or folder of Parquet as a table."""
+        """Register an existing Parquet file, or a folder of such files, as a table."""
         self.session.read.parquet(str(files)).createOrReplaceTempView(table)
 
     def make(self, table: str, query: str, by: str | None = None) -> None:
-        """Create or replace a table from a query; rows with the same ``by`` share a folder."""
+        """Create or replace a table from a query; rows with the same value of ``by`` share a folder."""
         self._store(table, self._frame(query), by)
 
     def add(self, table: str, query: str) -> None:
-        """Append the rows of a query to a table, columns matched by name; deferred until the table is read."""
+        """Append the rows of a query to a table; columns are matched by name.
+
+        The append may be deferred until the table is read.
+        """
         from pyspark.sql import functions as F  # noqa: N812
 
         frame = self._frame(query)
@@ -73,13 +76,13 @@ class SparkTables(Tables):
             self._remove_obsolete()
 
     def _remove_obsolete(self) -> None:
-        """Remove replaced folders, which no deferred append can read any more."""
+        """Remove the folders of replaced tables once no deferred append may still read them."""
         for folder in self._obsolete:
             shutil.rmtree(folder, ignore_errors=True)
         self._obsolete = []
 
     def count(self, source: str) -> int:
-        """Count the rows of a table, optionally followed by a condition."""
+        """Count the rows of ``source``: a table name, optionally followed by a where clause."""
         if source not in self._folders:
             return super().count(source)
         self._flush(source)
@@ -91,7 +94,7 @@ class SparkTables(Tables):
         self._forget(table)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a small query result."""
+        """Return the rows of a query whose result is small."""
         return [tuple(row) for row in self._frame(query).collect()]
 
     def arrow(self, query: str) -> pa.Table:
@@ -99,7 +102,7 @@ class SparkTables(Tables):
         return self._frame(query).toArrow()
 
     def batches(self, table: str) -> Iterator[pa.Table]:
-        """Yield the rows of a table in batches, in no order; an empty table yields one empty batch."""
+        """Yield the rows of a table in batches, in no particular order; an empty table yields one empty batch."""
         any_rows = False
         for file in self.files(table):
             for batch in pq.ParquetFile(file).iter_batches(_BATCH_ROWS):
@@ -115,7 +118,7 @@ class SparkTables(Tables):
         return sorted(file for folder in self._folders[table] for file in folder.rglob("*.parquet"))
 
     def load_batches(self, table: str, batches: Iterable[pa.Table]) -> None:
-        """Create or replace a table from at least one batch in memory."""
+        """Create or replace a table from batches; there must be at least one batch."""
         folder = self._new_folder(table)
         folder.mkdir(parents=True)
         for number, batch in enumerate(batches):
@@ -126,15 +129,15 @@ class SparkTables(Tables):
         self._register_view(table)
 
     def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
-        """Define an SQL function by an expression over its parameters."""
+        """Define an SQL function; ``body`` is an expression over its parameters."""
         self.translator.define(function, parameters, body)
 
     def number_rows(
         self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
     ) -> None:
-        """Create or replace a table from a query with row numbers ``n`` in a total order.
+        """Create or replace a table from a query, with row numbers ``n`` in a total order.
 
-        Many rows are sorted by all workers together.
+        If there are many rows, all workers sort them together.
         """
         from pyspark.sql import functions as F  # noqa: N812
         from pyspark.sql.window import Window
@@ -150,7 +153,7 @@ class SparkTables(Tables):
         self.drop(rows)
 
     def _number_partitions(self, table: str, ordered: Any, first: int) -> None:
-        """Number each partition of sorted rows, starting after the partitions before it."""
+        """Number sorted rows by partition; each partition continues the numbers of the previous partition."""
         from pyspark.sql import functions as F  # noqa: N812
 
         parts = f"{table}_parts"
@@ -172,7 +175,7 @@ class SparkTables(Tables):
         self.drop(parts)
 
     def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
-        """Execute a statement on a DuckDB connection, with the rows of a table for ``{rows}``."""
+        """Execute a statement on a DuckDB connection, after replacing ``{rows}`` by the rows of a table."""
         connection.execute(statement.format(rows=f"read_parquet([{sql_literals(*self.files(table))}])"))
 
     def _column(self, text: str) -> Any:

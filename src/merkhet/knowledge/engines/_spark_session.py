@@ -1,4 +1,4 @@
-"""Spark sessions, local or on a cluster."""
+"""Spark sessions on this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ _PARTS_PER_CORE = 4
 
 @contextmanager
 def open_spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]:
-    """Open Spark tables in a temporary folder.
+    """Start a Spark session and yield its tables, which are in a temporary folder.
 
-    Further settings come from Spark (spark-defaults.conf, $SPARK_CONF_DIR, $PYSPARK_SUBMIT_ARGS).
+    Spark reads further settings from spark-defaults.conf, $SPARK_CONF_DIR and $PYSPARK_SUBMIT_ARGS.
 
     Args:
-        engine: The engine, with its address and memory.
-        work: A folder that all workers of a cluster see; $MERKHET_SPARK_WORK by default, else a temporary folder.
+        engine: The address of the cluster and the memory of a local session.
+        work: The parent of the temporary folder, which all workers of a cluster must be able to access. The default is
+            $MERKHET_SPARK_WORK, or else the temporary folder of the system.
 
     Raises:
-        InputError: There is no Java, or the cluster does not answer.
+        InputError: Java is missing or too old, or the cluster does not answer.
     """
     from merkhet.knowledge.engines._spark_engine import SparkTables
 
@@ -101,7 +102,7 @@ def _start_session(engine: Engine, folder: Path) -> Any:
 
 
 def _explain_failure(error: Exception, folder: Path) -> Exception:
-    """Turn a Spark error that a user can fix into an InputError; return a programming error unchanged."""
+    """Turn a Spark error into an error with advice for the user; return a programming error unchanged."""
     text = str(error)
     if "No space left on device" in text:
         return disk_full_error(folder)
@@ -113,7 +114,7 @@ def _explain_failure(error: Exception, folder: Path) -> Exception:
 
 
 def _driver_memory(engine: Engine) -> str:
-    """Return the memory of a local driver in Java's notation: the engine's setting, or half of the machine's."""
+    """Return the memory of a local session in Java's notation: ``engine.memory``, or half of the machine's memory."""
     if engine.memory:
         match = re.match(r"([\d.]+)\s*([kKMGT])", engine.memory)
         assert match is not None
@@ -140,7 +141,10 @@ def _require_java() -> None:
 
 
 def _require_cluster(master: str | None) -> None:
-    """Fail fast: Spark itself would retry for a minute and then continue without a cluster."""
+    """Raise InputError if no cluster answers at the address.
+
+    Spark itself would retry for a minute and then continue without a cluster.
+    """
     if master is None or not master.startswith("spark://"):
         return
     for node in master.removeprefix("spark://").split(","):
@@ -158,7 +162,7 @@ def _require_cluster(master: str | None) -> None:
 
 @contextmanager
 def _redirect_stderr(log: Path) -> Iterator[None]:
-    """Send stderr to a log while Java starts; Java inherits it for good."""
+    """Redirect stderr to a log file while Java starts; Java keeps writing to the log afterwards."""
     sys.stderr.flush()
     original = os.dup(2)
     with open(log, "ab") as handle:

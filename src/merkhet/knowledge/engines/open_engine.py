@@ -1,4 +1,4 @@
-"""Selection of the engine that holds the tables of a knowledge base."""
+"""Selection of the engine for the tables of a knowledge base."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
 
 _MAX_FACTS_IN_32_BITS = 2**30
-"""Up to here, 32-bit numbers are enough for the facts and their conclusions."""
+"""The maximum number of stated facts for which stated and inferred facts have 32-bit numbers."""
 
 
 @contextmanager
 def open_tables(connection: duckdb.DuckDBPyConnection, engine: Engine | None, names: Sequence[str]) -> Iterator[Tables]:
-    """Open the tables of a knowledge base in an engine, DuckDB by default; others get the named tables as Parquet."""
+    """Open the tables of a knowledge base in an engine; None stands for DuckDB.
+
+    For Spark, the tables in ``names`` are first copied to Parquet files.
+    """
     if engine is None or engine.name == "duckdb":
         if engine is not None and engine.memory:
             connection.execute(f"set memory_limit = '{engine.memory}'")

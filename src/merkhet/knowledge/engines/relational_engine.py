@@ -1,4 +1,4 @@
-"""The interface of relational engines: named tables and queries in one dialect of SQL."""
+"""Interface of relational engines: named tables, and queries in DuckDB's SQL."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pyarrow as pa
 class Tables(ABC):
     """Named tables that queries create, extend and read.
 
-    Queries are in DuckDB's SQL; an engine with another dialect translates what merkhet uses. No result may depend on
-    the order of rows: numbering and sampling need a total order.
+    Queries are in DuckDB's SQL; an engine with another SQL dialect translates them. No result may depend on the order
+    of rows, so numbering and sampling need a total order.
     """
 
     name: str
     wide: bool
-    """Whether row numbers have 64 bits; proofs are then compared as structs instead of packed numbers."""
+    """Whether row numbers have 64 bits; in this case, proofs are compared as structs instead of packed numbers."""
 
     @property
     def number(self) -> str:
@@ -27,14 +27,14 @@ class Tables(ABC):
 
     @abstractmethod
     def make(self, table: str, query: str, by: str | None = None) -> None:
-        """Create or replace a table from a query, which may still read the old table.
+        """Create or replace a table from a query; the query may read the table that is replaced.
 
-        ``by`` is a column with few values that later queries filter by; its rows are stored together.
+        ``by`` is a column with few values that later queries filter by; rows with the same value are stored together.
         """
 
     @abstractmethod
     def add(self, table: str, query: str) -> None:
-        """Append the rows of a query to a table, columns matched by name."""
+        """Append the rows of a query to a table; columns are matched by name."""
 
     @abstractmethod
     def drop(self, table: str) -> None:
@@ -42,7 +42,7 @@ class Tables(ABC):
 
     @abstractmethod
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a small query result."""
+        """Return the rows of a query whose result is small."""
 
     @abstractmethod
     def arrow(self, query: str) -> pa.Table:
@@ -50,49 +50,50 @@ class Tables(ABC):
 
     @abstractmethod
     def batches(self, table: str) -> Iterator[pa.Table]:
-        """Yield the rows of a table in batches, in no order; an empty table yields one empty batch."""
+        """Yield the rows of a table in batches, in no particular order; an empty table yields one empty batch."""
 
     @abstractmethod
     def load_batches(self, table: str, batches: Iterable[pa.Table]) -> None:
-        """Create or replace a table from at least one batch in memory."""
+        """Create or replace a table from batches; there must be at least one batch."""
 
     def load(self, table: str, rows: pa.Table) -> None:
-        """Create or replace a table from rows in memory."""
+        """Create or replace a table from an Arrow table."""
         self.load_batches(table, [rows])
 
     def map_batches(self, table: str, query: str, transform: Callable[[pa.Table], pa.Table]) -> None:
-        """Create or replace a table from the rows of a query, transformed by Python batch by batch."""
+        """Create or replace a table from the rows of a query, after ``transform`` changed each batch."""
         self.make("to_map", query)
         self.load_batches(table, map(transform, self.batches("to_map")))
         self.drop("to_map")
 
     @abstractmethod
     def define_function(self, function: str, parameters: Sequence[str], body: str) -> None:
-        """Define an SQL function by an expression over its parameters."""
+        """Define an SQL function; ``body`` is an expression over its parameters."""
 
     @abstractmethod
     def number_rows(
         self, table: str, query: str, order: Sequence[str], first: int = 1, spread: str | None = None
     ) -> None:
-        """Create or replace a table from a query with row numbers ``n`` from ``first`` on, in a total order.
+        """Create or replace a table from a query, with row numbers ``n`` that start at ``first`` and follow ``order``.
 
-        ``spread`` is an expression that divides many rows into some hundred parts and never decreases in that order.
+        ``spread`` is an SQL expression that divides the rows into some hundred parts, which can be sorted one by one.
+        Its value must not decrease in ``order``, which must be a total order. None sorts all rows at once.
         """
 
     @abstractmethod
     def run_in_duckdb(self, table: str, connection: Any, statement: str) -> None:
-        """Execute a statement on a DuckDB connection, with the rows of a table for ``{rows}``."""
+        """Execute a statement on a DuckDB connection, after replacing ``{rows}`` by the rows of a table."""
 
     def count(self, source: str) -> int:
-        """Count the rows of a table, optionally followed by a condition."""
+        """Count the rows of ``source``: a table name, optionally followed by a where clause."""
         return int(self.rows(f"select count(*) from {source}")[0][0])
 
 
 def make_transitive_closure(tables: Tables, edges: str, table: str, key: str | None = None) -> None:
-    """Make a table (low, high) of the transitive closure; a node of a cycle reaches itself.
+    """Create a table (low, high) with the transitive closure of ``edges``; a node in a cycle reaches itself.
 
-    ``edges`` is a query with the columns low and high. With ``key``, a further column, edges with different keys
-    belong to different graphs.
+    ``edges`` is a query with the columns low and high. ``key`` names a further column that distinguishes graphs: only
+    edges with the same key are joined.
     """
     columns = "low, high" if key is None else f"{key}, low, high"
 

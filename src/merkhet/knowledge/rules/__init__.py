@@ -1,1 +1,1 @@
-"""Rules from YAML or the ontology, applied to a fixpoint in SQL, with proofs."""
+"""Inference of facts by rules: axioms from YAML files or ontologies, applied in SQL to a fixpoint, with proofs."""

@@ -1,4 +1,4 @@
-"""Contradictions among facts, and cycles in hierarchies."""
+"""Detection of contradictory facts and of cycles in hierarchies."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MAX_LISTED = 1000
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Facts that cannot all hold."""
+    """Facts that cannot all be true because of an axiom."""
 
     kind: str
-    """The role or characteristic of the violated axiom."""
+    """The kind of the violated axiom, such as ``functional`` or ``disjoint classes``."""
     about: str
     """The property or class that the axiom is about."""
     facts: tuple[str, ...]
-    """Ids of the facts."""
+    """The ids of the contradictory facts."""
 
 
 def find_contradictions(
@@ -34,11 +34,11 @@ def find_contradictions(
 ) -> tuple[list[Contradiction], int]:
     """Find contradictions among stated and inferred facts.
 
-    Two facts contradict each other only if their times certainly overlap: of two office holders in one year, one may
-    have followed the other.
+    Two facts contradict each other only if their times certainly overlap. Two office holders in the same year do not
+    contradict each other, since one may have succeeded the other.
 
     Returns:
-        The first thousand contradictions, and the number of all.
+        The first thousand contradictions, and the number of all contradictions.
     """
     types = ", ".join(str(numbers[name]) for name in roles["type"])
 
@@ -98,14 +98,14 @@ def find_contradictions(
 
 
 def find_cycles(tables: Tables, predicates: Sequence[str]) -> list[list[str]]:
-    """Find cycles in hierarchies, each as its sorted members."""
+    """Find cycles among the stated facts of each predicate; return the sorted members of each cycle."""
     tables.make(
         "hierarchy",
         "select distinct predicate, subject as low, object as high from facts "
         f"where rule is null and predicate in ({sql_literals(*predicates)}) "
         "and object is not null and subject != object",
     )
-    # Only nodes with edges in and out can be in a cycle; prune the others until none is left to prune.
+    # Only nodes with incoming and outgoing edges can be in a cycle; prune other nodes until none is left to prune.
     narrower = (
         "select h.predicate, h.low, h.high from hierarchy h "
         "semi join (select predicate, high from hierarchy) i on i.predicate = h.predicate and i.high = h.low "
@@ -123,7 +123,7 @@ def find_cycles(tables: Tables, predicates: Sequence[str]) -> list[list[str]]:
 
 
 def _strong_components(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Find strongly connected components of several nodes (Tarjan's algorithm, without recursion)."""
+    """Find strongly connected components with at least two nodes, by Tarjan's algorithm without recursion."""
     index: dict[str, int] = {}
     low_link: dict[str, int] = {}
     stack: list[str] = []

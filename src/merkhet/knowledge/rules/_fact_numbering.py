@@ -1,4 +1,4 @@
-"""Encoding of facts as rows of numbers for the rules."""
+"""Encoding of facts as integers, on which the rules operate."""
 
 from __future__ import annotations
 
@@ -9,14 +9,19 @@ import pyarrow as pa
 from merkhet.knowledge.engines.relational_engine import Tables
 
 FIRST, LAST = -(10**15), 10**15
-"""Before every start and after every end, for facts without times."""
+"""The start and end of facts without times: earlier and later than every date."""
 
 
 def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[str]) -> bool:
-    """Encode the stated facts as ``facts_now``, with the dictionaries ``terms`` and ``literals``.
+    """Encode the stated facts as the table ``facts_now``; the tables ``terms``, ``literals`` and ``domains`` decode it.
 
-    Numbers follow the order of ids and of hashed texts, so that the same facts give the same proofs on every machine.
-    The dictionaries also hold each text as it is hashed for fact ids.
+    Numbers follow the order of fact ids and of hashed terms, so the same facts give the same proofs on every machine.
+    ``terms`` and ``literals`` also contain the JSON text that is hashed for fact ids.
+
+    Args:
+        tables: The engine that has the table ``facts``.
+        constants: Terms that get a number even if no fact contains them.
+        premises: The names of the premise columns, which are null for stated facts.
 
     Returns:
         Whether any fact has a time.
@@ -82,19 +87,19 @@ def _number_literals(tables: Tables) -> None:
 
 
 def term_numbers(tables: Tables, names: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of a few terms."""
+    """Return the numbers of the terms in ``names``; terms without a number are missing."""
     tables.load("selected_terms", pa.table({"term": pa.array(sorted(set(names)), pa.string())}))
     rows = tables.rows("select t.term, t.id from terms t join selected_terms w on w.term = t.term")
     return {str(term): int(number) for term, number in rows}
 
 
 def latest_start(start: str) -> str:
-    """Return SQL for the latest possible start: a year alone may mean its last day."""
+    """Return SQL for the latest possible start date: the last day of a year or month without a day."""
     return f"{start} + case when {start} % 10000 = 0 then 9999 when {start} % 100 = 0 then 99 else 0 end"
 
 
 def earliest_end(end: str) -> str:
-    """Return SQL for the earliest possible end date: the first day of a bare year or month."""
-    # Years BC are negative, and so would be their remainders.
+    """Return SQL for the earliest possible end date: the first day of a year or month without a day."""
+    # Years BC are negative, and their remainders would be negative too.
     of_year, of_month = f"({end} % 10000 + 10000) % 10000", f"({end} % 100 + 100) % 100"
     return f"{end} - case when {of_year} = 9999 then 9999 when {of_month} = 99 then 99 else 0 end"

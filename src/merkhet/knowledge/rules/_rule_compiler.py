@@ -1,7 +1,8 @@
-"""Compilation of rules to semi-naive SQL over numbered facts: each round joins only new facts with all facts.
+"""Compilation of rules to SQL queries on facts that are encoded as integers.
 
-Facts are rows (n, s, p, o, a, b, d, g, r): number, subject, predicate, object, start and end as comparable numbers,
-domain, the round and the rule of the inference. Entities are positive numbers, literals negative ones.
+Evaluation is semi-naive: each round joins only new facts with all facts. The columns of a fact are its number n,
+subject s, predicate p, object o, start a, end b, domain d, and the round g and rule r that inferred it. Entities have
+positive numbers, literals negative numbers.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from dataclasses import dataclass
 
 from merkhet.knowledge.rules.rulebook import Rule
 
-MAX_PREMISES = 3  # Of all rules except chains, which have one more than steps.
+MAX_PREMISES = 3  # For all rules except chains; a chain has one premise more than steps.
 _IS_ENTITY = "f.o > 0"
-# The queries of each shape: subject, predicate and object of the conclusion from a fact f and an axiom x, the join of
-# f and x, and a condition.
+# The queries of each rule shape. A query infers a conclusion from a fact f and an axiom x; it is given by subject,
+# predicate and object of the conclusion, the join condition of f and x, and a further condition.
 _SHAPES: dict[str, tuple[tuple[str, str, str, str, str], ...]] = {
     "turn": (("f.o", "f.p", "f.s", "x.s = f.p", _IS_ENTITY),),
     "swap": (("f.s", "x.o", "f.o", "x.s = f.p", "true"), ("f.s", "x.s", "f.o", "x.o = f.p", "true")),
@@ -29,23 +30,26 @@ _SHAPES: dict[str, tuple[tuple[str, str, str, str, str], ...]] = {
 
 @dataclass(frozen=True)
 class Axioms:
-    """The axioms that hold in a round."""
+    """A summary of the axioms that the rules use in a round."""
 
     filled: frozenset[str]
-    """Roles and characteristics whose axiom tables have rows."""
+    """Roles and characteristics with at least one axiom."""
     closed: frozenset[str]
-    """Roles whose axiom tables are transitively closed."""
+    """Roles whose axioms are transitively closed."""
     chains: tuple[int, ...]
-    """The lengths of property chains."""
+    """The distinct lengths of property chains."""
     types: tuple[int, ...]
-    """The predicates that state a type."""
+    """The numbers of the predicates that state a type."""
     type: int
-    """The predicate of new type facts."""
+    """The number of the predicate for inferred types."""
 
 
 @dataclass(frozen=True)
 class RuleCompiler:
-    """Writes the queries of rules: conclusions with their times, the rule's code and the premises' numbers."""
+    """A compiler of rules to queries.
+
+    A query returns conclusions with their times, the code of the rule and the numbers of the premises.
+    """
 
     premises: int
     """The number of premise columns."""
@@ -54,21 +58,21 @@ class RuleCompiler:
     """The SQL type of a fact number."""
 
     def rule_queries(self, rule: Rule, code: int, axioms: Axioms, round_number: int) -> Iterator[str]:
-        """Yield queries for the conclusions of a rule from the facts of a round."""
+        """Yield queries for the conclusions of a rule that have a premise from the given round."""
         if rule.axiom not in axioms.filled:
             return
         join, new = f"facts_now f join {axiom_table(rule.axiom)} x on", f"f.g = {round_number}"
         parts = {
             "type": str(axioms.type),
             "is_type": f"f.p in ({', '.join(map(str, axioms.types))})",
-            # With closed axioms, a raised fact was raised to every level together with its premise.
+            # With closed axioms, a fact from this rule adds nothing: its premise already gave the facts of all levels.
             "not_raised": f"f.r != {code}" if rule.axiom in axioms.closed else "true",
         }
         for *conclusion, on, condition in _SHAPES.get(rule.shape, ()):
             terms = [term.format(**parts) for term in conclusion]
             yield self._select(code, terms, f"{join} {on} where {new} and {condition.format(**parts)}", "x f")
         if rule.shape == "join":
-            # Extend paths by stated edges on the right: each path occurs once for each of its last steps.
+            # Extend paths on the right by edges that this rule did not infer, which avoids repeated splits of a path.
             pair = f"{join} x.s = f.p join facts_now e on e.p = f.p and e.s = f.o and e.r != {code}"
             for age in (new, f"f.g < {round_number} and e.g = {round_number}"):
                 yield self._select(code, ["f.s", "f.p", "e.o"], f"{pair} where {age}", "x f e")
@@ -77,16 +81,16 @@ class RuleCompiler:
                 yield from self._chain_queries(code, length, round_number)
 
     def closure_query(self, role: str, code: int, round_number: int) -> str:
-        """Return the query that extends the closure of an axiom table (subclass, subproperty) by one stated step."""
+        """Return a query that extends the transitive closure of subclass or subproperty axioms by one stated axiom."""
         table = axiom_table(role)
         source = f"{table} f join {table} e on e.s = f.o and e.r != {code} where f.g = {round_number} and f.s != e.o"
         return self._select(code, ["f.s", "f.p", "e.o"], source, "f e")
 
     def _chain_queries(self, code: int, length: int, round_number: int) -> Iterator[str]:
-        """Yield one query for each step of a chain that may match a new fact.
+        """Yield one query for each step of a property chain; the query matches new facts at that step.
 
-        The query joins from this step to the right end of the chain, then to the left end. Each join is materialized
-        before the next: a plan that joins both ends first would produce all their pairs.
+        The query joins from that step to the right end of the chain, then to the left end. Each join is materialized,
+        because a plan that joins both ends first would produce all pairs of ends.
         """
         for fresh in range(1, length + 1):
             order = [*range(fresh, length + 1), *range(fresh - 1, 0, -1)]
@@ -115,7 +119,14 @@ class RuleCompiler:
             yield f"with {', '.join(parts)} select {columns}, {proof} from {prefix}{length - 1}{overlap}"
 
     def _select(self, code: int, conclusion: Sequence[str], source: str, atoms: str) -> str:
-        """Return the query for a conclusion; ``source`` joins the ``atoms`` and must end with a where clause."""
+        """Return the query for a conclusion.
+
+        Args:
+            code: The code of the rule.
+            conclusion: SQL expressions for subject, predicate and object.
+            source: The from clause that joins the premises; it must end with a where clause.
+            atoms: The SQL aliases of the premises, separated by spaces.
+        """
         names = atoms.split()
         columns = [f"{term} as {name}" for term, name in zip(conclusion, "spo", strict=True)]
         if self.timed:
@@ -133,10 +144,10 @@ class RuleCompiler:
 
 
 def axiom_table(role: str) -> str:
-    """Return the name of the table of axioms of a role or characteristic."""
+    """Return the name of the table with the axioms of a role or characteristic."""
     return f"axiom_{role.replace(' ', '_')}"
 
 
 def premise_columns(count: int) -> list[str]:
-    """Return the names of the premise columns."""
+    """Return the names of ``count`` premise columns: f1, f2 and so on."""
     return [f"f{position}" for position in range(1, count + 1)]

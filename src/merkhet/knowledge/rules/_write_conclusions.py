@@ -1,6 +1,6 @@
-"""Decoding of conclusions from numbers to facts, written into the store.
+"""Decoding of conclusions from integers to facts, and their storage in the knowledge base.
 
-Every engine can do it relationally. If DuckDB's numbers fit into memory, arrays are several times faster.
+Every engine can decode by SQL joins. With DuckDB, NumPy arrays are several times faster if all numbers fit in memory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
 
 MAX_IN_MEMORY = 8_000_000
-"""Facts and terms up to which arrays are used: some 60 bytes each."""
+"""The maximum number of facts and terms for arrays, which need some 60 bytes for each."""
 _ID_LENGTH = 22
-_CHUNK_ROWS = 983_040  # Whole row groups of DuckDB; others would be written twice.
+_CHUNK_ROWS = 983_040  # A multiple of DuckDB's row group size; partial row groups would be written twice.
 _BATCH_ROWS = 61_440  # Several threads write several batches at once.
 Numbers = NDArray[np.int64]
 
@@ -34,7 +34,15 @@ def store_conclusions(
     *,
     timed: bool,
 ) -> None:
-    """Write the conclusions into the table of facts, with rule and premises; ``rules`` are in the order of codes."""
+    """Insert the conclusions into the table ``facts``, with their rules and premises.
+
+    Args:
+        connection: The connection to the knowledge base.
+        tables: The engine that has the encoded facts.
+        rules: The names of the rules; the first rule has code 1.
+        premises: The names of the premise columns.
+        timed: Whether any fact has a time.
+    """
     if isinstance(tables, DuckTables) and tables.count("facts_now") + tables.count("terms") <= MAX_IN_MEMORY:
         _store_from_arrays(connection, rules, premises, timed=timed)
         return
@@ -43,7 +51,7 @@ def store_conclusions(
 
 
 def make_conclusions(tables: Tables, rules: Sequence[str], premises: Sequence[str], *, timed: bool) -> None:
-    """Make a table of the conclusions as facts, and extend ``ids`` by theirs."""
+    """Create the table ``conclusions`` of decoded facts, and add their ids to the table ``ids``."""
     rule_cases = " ".join(f"when {code} then '{name}'" for code, name in enumerate(rules, 1))
     joins, times, starts, ends = "", "',null,null'", "cast(null as varchar)", "cast(null as varchar)"
     if timed:
@@ -82,7 +90,10 @@ def make_conclusions(tables: Tables, rules: Sequence[str], premises: Sequence[st
 def _store_from_arrays(
     connection: duckdb.DuckDBPyConnection, rules: Sequence[str], premises: Sequence[str], *, timed: bool
 ) -> None:
-    """Store the conclusions by way of arrays; premises precede conclusions, so their ids already exist."""
+    """Decode the conclusions with arrays and insert them into the table ``facts``.
+
+    Conclusions are decoded in order of number: premises come first, so their ids are known.
+    """
     texts = _TextLookup(connection, rules, timed)
     stated = connection.sql("select fact_id from ids order by n").to_arrow_table()["fact_id"]
     [(last,)] = connection.execute("select coalesce(max(n), 0) from facts_now").fetchall()
@@ -116,7 +127,7 @@ def _store_from_arrays(
 
 
 class _TextLookup:
-    """The texts of numbers: terms, literals, domains, rules and times."""
+    """A lookup of the texts for encoded terms, literals, domains, rules and times."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, rules: Sequence[str], timed: bool) -> None:
         terms = connection.sql("select term, quoted from terms order by id").to_arrow_table().combine_chunks()
@@ -142,14 +153,14 @@ class _TextLookup:
 
     @property
     def fact_id(self) -> str:
-        """SQL for the id of a row of ``hash_columns``, as ``core.schemas.fact_id`` hashes it."""
+        """SQL expression for the fact id of a row of ``hash_columns``; it equals ``core.schemas.fact_id``."""
         times = "concat(',', coalesce(to_json(a)::varchar, 'null'), ',', coalesce(to_json(b)::varchar, 'null'), ']')"
         # Without literals an object has neither value nor unit.
         rest = ("" if len(self.literals) else "',null,null', ") + (times if self.timed else "',null,null]'")
         return f"'f_' || left(sha256(concat('[', s, ',', p, ',', o, {rest})), 20)"
 
     def hash_columns(self, numbers: dict[str, Numbers]) -> dict[str, Any]:
-        """Return the columns that are hashed for the ids of conclusions."""
+        """Return the text columns that are hashed for the ids of conclusions."""
         if len(self.literals):
             of_terms = pc.binary_join_element_wise(self.quoted, "null", "null", ",")
             all_objects = pa.concat_arrays([of_terms, _combine(self.literals["quoted"])])
@@ -165,7 +176,7 @@ class _TextLookup:
         return columns | {name: self._time(name, numbers[name]) for name in self.times}
 
     def fact_columns(self, numbers: dict[str, Numbers]) -> dict[str, Any]:
-        """Return the columns of conclusions except ids and premises."""
+        """Return the decoded columns of conclusions, except ids and premises."""
         size = len(numbers["n"])
         nulls = pa.nulls(size, pa.string())
         columns: dict[str, Any] = {
@@ -189,7 +200,7 @@ class _TextLookup:
         return columns
 
     def _object_positions(self, objects: Numbers) -> Numbers:
-        """Return the positions of objects among all terms, then all literals."""
+        """Return the positions of objects in the list of all terms followed by all literals."""
         positions: Numbers = np.where(objects > 0, objects, self.term_count - objects) - 1
         return positions
 
@@ -202,7 +213,7 @@ class _TextLookup:
 
 
 def _dictionary_array(numbers: Numbers, texts: pa.Array) -> pa.Array:
-    """Look up texts by numbers from 1 on (0 for null) without copying them."""
+    """Look up texts by number without copying; number 1 is the first text, 0 is null."""
     if not len(texts):
         return pa.nulls(len(numbers), pa.string())
     return pa.DictionaryArray.from_arrays(pa.array(np.maximum(numbers, 1) - 1, pa.int32(), mask=numbers < 1), texts)
@@ -215,7 +226,7 @@ def _premise_lists(ids: NDArray[np.bytes_], matrix: Numbers) -> pa.Array:
 
 
 def _to_fixed_width(texts: pa.ChunkedArray) -> NDArray[np.bytes_]:
-    """Convert ids to an array of bytes of one width."""
+    """Convert fact ids to an array of byte strings of equal length."""
     array = _combine(texts)
     offsets = np.frombuffer(array.buffers()[1], dtype=np.int32)[array.offset : array.offset + len(array) + 1]
     if not len(array):

@@ -1,4 +1,4 @@
-"""Inference to a fixpoint, with the rule and the premises of every conclusion."""
+"""Inference of facts to a fixpoint; every conclusion has its rule and premises."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _CLOSURE_RULES = {"subclass": "rdfs11", "subproperty": "rdfs5"}
 _DECLARED_BY_SOURCE = "rules/declared by source"
 _RULE_BITS, _PACKED_BITS = 8, 126
 _SORT_PARTS = 256
-"""Parts into which new facts are divided if they are too many for one sort."""
+"""The number of parts into which new facts are divided if they are too many for one sort."""
 
 
 @dataclass(frozen=True)
 class Inference:
-    """The outcome of an inference."""
+    """The counts and findings of an inference."""
 
     stated: int
     inferred: int
@@ -46,7 +46,7 @@ class Inference:
     contradicted: int = 0
     """The number of all contradictions."""
     cycles: list[list[str]] = field(default_factory=list)
-    """Cycles of classes or properties."""
+    """Cycles of subclasses or subproperties, each as a list of its members."""
 
 
 def infer(
@@ -57,13 +57,18 @@ def infer(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Inference:
-    """Add every fact that follows by the rules from the stated facts and is not stated itself.
+    """Infer all facts that follow from the stated facts by the rules, and add those that are not stated themselves.
 
-    Earlier conclusions are deleted first, so that the result depends on the stated facts and the rules alone. A
-    conclusion holds while all of its premises hold: its times are their intersection. The store changes in one
-    transaction.
+    Earlier conclusions are deleted first, so the result depends only on the stated facts and the rules. A conclusion
+    holds while all its premises hold: its time span is the intersection of their time spans. The knowledge base changes
+    in one transaction.
 
-    ``rules`` are the names of rules; empty for all. Every engine gives the same conclusions; DuckDB is the default.
+    Args:
+        store: The file of the knowledge base.
+        rules: The names of the rules to apply; empty for all.
+        declared: The content of a rules file.
+        engine: The engine, DuckDB by default. Every engine gives the same conclusions.
+        progress: Receiver of progress reports.
     """
     selected = select_rules(rules)
     declared = declared or DeclaredRules()
@@ -91,7 +96,10 @@ def _delete_conclusions(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def _insert_declared_axioms(connection: duckdb.DuckDBPyConnection, declared: DeclaredRules) -> None:
-    """Insert the axioms of a rules file and the declarations of sources as facts, since premises need ids."""
+    """Insert the axioms of a rules file and the predicate declarations of sources as facts.
+
+    As premises of conclusions, these axioms need fact ids.
+    """
     axioms = [(*axiom, declared.source) for axiom in declared.axioms]
     predicates = connection.execute('select name, functional, "symmetric" from predicates order by name').fetchall()
     for name, functional, symmetric in predicates:
@@ -110,7 +118,7 @@ def _insert_declared_axioms(connection: duckdb.DuckDBPyConnection, declared: Dec
 
 
 class _Reasoner:
-    """One inference: the facts as numbers, the axioms among them, and the rounds."""
+    """One inference: encoded facts, axioms, and the rounds of rule application."""
 
     def __init__(self, tables: Tables, rules: Sequence[Rule], declared: DeclaredRules, progress: Progress) -> None:
         self.tables = tables
@@ -133,10 +141,10 @@ class _Reasoner:
         self._make_chains(chains)
 
     def run(self) -> int:
-        """Close the axioms and apply the rules until nothing new follows, and again if axioms were inferred.
+        """Close the axioms and apply the rules until nothing new follows; repeat both steps if axioms were inferred.
 
         Returns:
-            The number of rounds.
+            The number of rounds that gave new facts.
         """
         rounds = 0
         while True:
@@ -148,7 +156,7 @@ class _Reasoner:
             self.tables.make("facts_now", f"select {columns}, {', '.join(self.premises)} from facts_now")
 
     def summarize(self, rounds: int) -> Inference:
-        """Count the conclusions, and find contradictions and cycles."""
+        """Count the facts and conclusions, and find contradictions and cycles."""
         counts = dict(self.tables.rows("select r, count(*) from facts_now group by r"))
         by_rule = {name: counts[code] for name, code in self.codes.items() if code in counts}
         contradictions, contradicted = find_contradictions(self.tables, self.roles, self.numbers, timed=self.timed)
@@ -170,7 +178,7 @@ class _Reasoner:
         return "n, s, p, o, a, b, d, g, r" if self.timed else "n, s, p, o, d, g, r"
 
     def _make_axioms(self) -> Axioms:
-        """Make a table of the current axioms of each kind, with subclasses and subproperties closed."""
+        """Create a table for each kind of axiom; subclass and subproperty axioms are transitively closed."""
         filled = {
             role
             for role in {rule.axiom for rule in self.rules} & {*ROLES}
@@ -192,7 +200,7 @@ class _Reasoner:
         )
 
     def _make_axiom_table(self, role: str, condition: str) -> int:
-        # Skip axioms about literals, which are neither class nor property.
+        # Skip axioms with a literal as object, which is neither a class nor a property.
         query = f"select {self._columns.replace('g,', '0 as g,')} from facts_now where {condition} and o > 0"
         table = axiom_table(role)
         self.tables.make(table, query)
@@ -233,7 +241,10 @@ class _Reasoner:
         )
 
     def _add_conclusions(self, queries: Sequence[str], table: str, round_number: int) -> int:
-        """Add new conclusions of the queries to a table, with one proof each; they are also left in ``fresh``."""
+        """Add the new conclusions of the queries to a table, each with one proof, and return their number.
+
+        The new conclusions are also available in the table ``fresh``.
+        """
         keys = ["s", "p", "o", *(("a", "b") if self.timed else ())]
         key = ", ".join(keys)
         pack, unpack = _proof_packing(self.premises, self.last, self.tables)
@@ -241,14 +252,14 @@ class _Reasoner:
         known = f"anti join {table} k on k.s = c.s and k.p = c.p and k.o = c.o"
         if self.timed:
             known += f" and k.a <= {latest_start('c.a')} and k.b >= {earliest_end('c.b')}"
-        # The smallest proof, so that it does not depend on the order of rows.
+        # The minimum, because the choice of the proof must not depend on the order of rows.
         proofs = f"select {key}, min({pack}) as proof from ({union}) q group by {key}"
         new = f"select {key}, {round_number} as g, {unpack} from ({proofs}) c {known}"
-        # A conclusion has the domain of the fact it follows from, which comes after the axiom if there is one.
+        # A conclusion has the domain of the fact that it follows from: the premise after the axiom, if there is one.
         source_fact = "f2" if table == "facts_now" else "f1"
         domain = f"join (select n as m, d from facts_now) m on m.m = f.{source_fact}" if self.domains else ""
         domain_column = "m.d" if domain else f"cast(null as {self.tables.number})"
-        # In two steps: one query would need memory for grouping, joining and sorting at once.
+        # In two steps: a single query would need memory for grouping, joining and sorting at the same time.
         self.tables.make("candidates", new)
         self.tables.number_rows(
             "fresh",
@@ -265,7 +276,7 @@ class _Reasoner:
         return count
 
     def _type_predicate(self) -> int:
-        """Return the most frequent type predicate; the standard one if there is none."""
+        """Return the number of the most frequent type predicate; of ``rdf:type`` if no fact states a type."""
         kinds = ", ".join(str(self.numbers[name]) for name in CHARACTERISTICS.values())
         rows = self.tables.rows(
             f"select p from facts_now where p in ({self._ids('type')}) and o not in ({kinds}) "
@@ -307,9 +318,9 @@ class _Reasoner:
 
 
 def _proof_packing(premises: Sequence[str], last: int, tables: Tables) -> tuple[str, str]:
-    """Return SQL that packs a rule and its premises' numbers into one number, and SQL that unpacks it.
+    """Return SQL that packs a rule code and premise numbers into one integer, and SQL that unpacks them.
 
-    One number is compared several times faster than a struct, which is used if the number would not fit.
+    An integer is compared several times faster than a struct. A struct is used if the integer would be too large.
     """
     bits = last.bit_length()
     if tables.wide or _RULE_BITS + bits * len(premises) > _PACKED_BITS:

@@ -1,4 +1,4 @@
-"""Rules files: YAML declarations of how the predicates of a knowledge base relate."""
+"""Rules files: YAML files with axioms about the predicates and classes of a knowledge base."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class DeclaredRules:
     """The content of a rules file."""
 
     axioms: tuple[tuple[str, str, str], ...] = ()
-    """Axioms as triples."""
+    """The axioms as triples (subject, predicate, object)."""
     vocabulary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Additional predicates of roles (``subclass: [is-a]``)."""
+    """Additional predicates for each role (``subclass: [is-a]``)."""
     source: str = "rules"
-    """The source of the axioms as facts."""
+    """The text in the column ``source`` when the axioms are stored as facts."""
 
     def roles(self) -> dict[str, tuple[str, ...]]:
-        """Return all predicates of each role, standard and additional."""
+        """Return the standard and additional predicates of each role."""
         return {role: (*standard, *self.vocabulary.get(role, ())) for role, standard in ROLES.items()}
 
 
 def read_rules(path: Path) -> DeclaredRules:
-    """Read a rules file.
+    """Read a rules file such as this one:
 
     .. code-block:: yaml
 

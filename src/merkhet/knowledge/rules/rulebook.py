@@ -1,4 +1,4 @@
-"""The inference rules as data: the six OWL 2 axioms of KMIR, and RDFS 2, 3, 5, 7, 9 and 11."""
+"""Definitions of the inference rules: the six OWL 2 axioms of KMIR, and RDFS rules 2, 3, 5, 7, 9 and 11."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROLES: Mapping[str, tuple[str, ...]] = {
     "disjoint properties": (iris.DISJOINT_PROPERTIES,),
     "disjoint classes": (iris.DISJOINT_CLASSES,),
 }
-"""The predicates of each role in the rules; a rules file may name additional ones."""
+"""The predicates for each kind of axiom (role); a rules file may declare additional predicates."""
 
 CHARACTERISTICS: Mapping[str, str] = {
     "symmetric": iris.SYMMETRIC,
@@ -31,18 +31,18 @@ CHARACTERISTICS: Mapping[str, str] = {
     "asymmetric": "owl:AsymmetricProperty",
     "irreflexive": "owl:IrreflexiveProperty",
 }
-"""Property characteristics, and the OWL class that declares each."""
+"""The OWL class that declares each property characteristic."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A way to infer a fact from facts."""
+    """A rule that infers a fact from an axiom and other facts."""
 
     name: str
     axiom: str
-    """The role or characteristic of the axiom that licenses the rule."""
+    """The role or characteristic of the axiom that the rule applies."""
     shape: str
-    """How the conclusion follows from a fact (x p y); see ``_rule_compiler``."""
+    """The name of the query pattern that derives the conclusion; see ``_rule_compiler``."""
     description: str
     alias: str = ""
     """The name of the rule in KMIR."""
@@ -69,7 +69,7 @@ _ALIASES = {rule.alias.lower(): name for name, rule in RULES.items() if rule.ali
 
 
 def select_rules(names: Iterable[str]) -> tuple[Rule, ...]:
-    """Return the rules with these names or KMIR aliases; all rules if there are no names.
+    """Return the rules whose names or KMIR aliases are in ``names``; all rules if ``names`` is empty.
 
     Raises:
         InputError: A name is unknown.

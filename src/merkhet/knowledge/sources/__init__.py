@@ -1,1 +1,1 @@
-"""Readers of knowledge, one module for each format; each yields chunks."""
+"""Readers of knowledge sources, one module per format; each reader yields chunks."""

@@ -1,4 +1,4 @@
-"""RDF literals as objects, values and units, and dates at the precisions of Wikidata."""
+"""Conversion of RDF literals to objects, values and units, and of dates to their precision."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNIT_NAMESPACE = PREFIXES["dbt"]
 _YEAR, _MONTH, _DAY = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})", r"-(?:0[1-9]|1[0-2])", r"-(?:0[1-9]|[12][0-9]|3[01])"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
 _TIME = r"T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
-# The first group is the stored part of a time.
+# The first group is the part of the date that is stored.
 _TIMES = {
     XSD + name: re.compile(pattern)
     for name, pattern in {
@@ -36,11 +36,11 @@ _TIMES = {
 YEAR_PRECISION, MONTH_PRECISION, DAY_PRECISION = 9, 10, 11
 
 Literal = tuple[str, str, "str | None"]
-"""The text, the IRI of the datatype, and the language tag or None."""
+"""An RDF literal: its text, the IRI of its datatype, and its language tag or None."""
 
 
 def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None]:
-    """Return the object, value and unit of a literal; either the object or the value is None.
+    """Convert a literal to the object, value and unit of a fact; either the object or the value is None.
 
     Raises:
         ValueError: A number is invalid or infinite, or a date is invalid.
@@ -67,7 +67,7 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
 
 
 def date_text(sign: str, year: str, month: str | None, day: str | None, precision: int) -> str:
-    """Return a date at its precision; 1957-00-00 is a year at every precision."""
+    """Format a date up to its Wikidata precision; a month or day of 00 or None is left out."""
     date = f"{'-' if sign == '-' else ''}{int(year):04d}"
     if precision < MONTH_PRECISION or month in (None, "00"):
         return date

@@ -1,7 +1,7 @@
-"""N-Triples and N-Quads by line: plain lines are split here, others are parsed by pyoxigraph.
+"""Fast reader of N-Triples and N-Quads: simple lines are split here, other lines are parsed by pyoxigraph.
 
-Most lines of a large file are ``<subject> <predicate> <object> .`` with single spaces, and their IRIs recur: a split
-and three look-ups are some four times faster than a parser. Pyoxigraph checks each IRI once.
+Most lines of a large file are ``<subject> <predicate> <object> .`` with single spaces, and their IRIs recur. Splitting
+a line and looking up its IRIs is some four times faster than a parser. Pyoxigraph checks each IRI only once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BOM_8 = b"\xef\xbb\xbf"
 BOM_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINES_PER_BLOCK = 10_000
 _MAX_CACHED = 400_000
-# Only the language tags that are surely well-formed.
+# Matches only language tags that are certainly well-formed.
 _TAG = rb"[A-Za-z]{2,3}(?:-[A-Za-z]{4})?(?:-[A-Za-z]{2})?"
 _LITERAL = re.compile(rb'"([^"\\\r]*)"(?:@(%b)|\^\^(<[^ <>"]+>))?' % _TAG)
 _LANGUAGE_DATATYPES = (PREFIXES["rdf"] + "langString", PREFIXES["rdf"] + "dirLangString")
@@ -31,9 +31,9 @@ _LANGUAGE_DATATYPES = (PREFIXES["rdf"] + "langString", PREFIXES["rdf"] + "dirLan
 def read_line_format(
     ox: Any, rdf_format: Any, path: Path, context: ReadContext, triples: TripleClassifier
 ) -> Iterator[None]:
-    """Classify the triples of a file of lines, yielding after each block.
+    """Read an N-Triples or N-Quads file and pass its triples to ``triples``; yield None after each block of lines.
 
-    A malformed line is rejected by number, or skipped and counted.
+    A malformed line is a bad row.
     """
     lines = _LineReader(ox, rdf_format, path, context, triples)
     for first, block in read_blocks(path, context):
@@ -47,7 +47,7 @@ def read_line_format(
 
 
 class _LineReader:
-    """Reads lines, with a cache of checked tokens."""
+    """A reader of lines with a cache of checked IRIs."""
 
     def __init__(self, ox: Any, rdf_format: Any, path: Path, context: ReadContext, triples: TripleClassifier) -> None:
         self._ox = ox
@@ -63,7 +63,7 @@ class _LineReader:
         self._datatypes: dict[bytes, str] = {}
 
     def add(self, lines: list[bytes], first: int) -> None:
-        """Classify the triples of some lines; plain lines come first."""
+        """Classify the triples of a block of lines, first those of simple lines; ``first`` is the first line number."""
         entities, plain, add, facts = self._entities, self._plain, self._triples.add, self._triples.facts
         graph = None
         with_graphs = self._with_graphs

@@ -1,4 +1,4 @@
-"""OWL axioms in blank nodes (chains, unions, intersections, disjoint sets) as plain facts."""
+"""Conversion of OWL axioms with blank nodes (chains, unions, intersections, disjoint sets) to facts."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import Literal
 
 Triple = tuple[str, str, str]
-"""Subject, predicate and object, by their short names."""
+"""The short names of subject, predicate and object."""
 
 EXPRESSIONS = "class expressions"
 BLANK = "blank nodes"
 _FIRST, _REST, _NIL = "rdf:first", "rdf:rest", "rdf:nil"
 _UNION, _INTERSECTION, _DISJOINT_UNION = "owl:unionOf", "owl:intersectionOf", "owl:disjointUnionOf"
 _DISJOINT = {"owl:AllDisjointClasses": DISJOINT_CLASSES, "owl:AllDisjointProperties": DISJOINT_PROPERTIES}
-# A class of a union is not by itself a domain; schema.org has a predicate for alternatives.
+# A class in a union is only an alternative domain; schema.org has a predicate for alternatives.
 _INCLUDES = {DOMAIN: "schema:domainIncludes", RANGE: "schema:rangeIncludes"}
 _AXIOMS = {CHAIN, DOMAIN, RANGE, SUBCLASS, EQUIVALENT_CLASS, _UNION, _INTERSECTION, _DISJOINT_UNION}
 
 
 def is_blank(name: str) -> bool:
-    """Check whether a name is that of a blank node."""
+    """Check whether a name denotes a blank node."""
     return name.startswith("_:")
 
 
 class BlankNodeAxioms:
-    """Triples with blank nodes that state axioms, collected until the end of the file.
+    """A collector of triples with blank nodes, which turns them into axioms at the end of the file.
 
-    Triples within a class expression are part of it: only the statement that uses the expression is counted.
+    For a class expression that is skipped, only the triple that uses the expression is counted, not its inner triples.
     """
 
     def __init__(self, context: ReadContext) -> None:
@@ -53,7 +53,7 @@ class BlankNodeAxioms:
         self._axioms: list[Triple] = []
 
     def add(self, subject: str, predicate: str, object: str | Literal) -> None:
-        """Add a triple whose subject or object is a blank node; skip and count it if it states no axiom."""
+        """Add a triple whose subject or object is a blank node; a triple without an axiom is counted as skipped."""
         if not isinstance(object, str):
             if not predicate.startswith("owl:"):
                 self._context.count_skipped(BLANK)
@@ -66,7 +66,7 @@ class BlankNodeAxioms:
             self._context.count_skipped(EXPRESSIONS if ontological else BLANK)
 
     def facts(self, location: str) -> Iterator[Triple]:
-        """Yield the facts of the axioms; an incomplete list is rejected."""
+        """Yield the axioms as facts; an incomplete RDF list is a bad row at ``location``."""
         for subject, predicate, object in self._axioms:
             if predicate in (CHAIN, _DISJOINT_UNION, _UNION, _INTERSECTION):
                 kind, items = predicate, self._list(object)
@@ -107,7 +107,7 @@ class BlankNodeAxioms:
             self._context.count_skipped(BLANK)
 
     def _list(self, head: str) -> list[str] | None:
-        """Return the items of a list; None if it is incomplete or cyclic."""
+        """Return the items of an RDF list; None if the list is incomplete or cyclic."""
         items: list[str] = []
         visited: set[str] = set()
         while head != _NIL:
@@ -120,9 +120,9 @@ class BlankNodeAxioms:
 
 
 def _expand_axiom(subject: str, predicate: str, kind: str, items: list[str], named: list[str]) -> Iterator[Triple]:
-    """Yield the facts of an axiom about a list of classes or properties, for those that have names."""
+    """Yield an axiom about a list of classes or properties as facts; ``named`` excludes blank nodes from ``items``."""
     if predicate == CHAIN:
-        # A chain with a nameless link states nothing.
+        # A chain with a blank node cannot be stored as a fact.
         if len(named) == len(items) == 1:
             yield named[0], SUBPROPERTY, subject
         elif items and len(named) == len(items):

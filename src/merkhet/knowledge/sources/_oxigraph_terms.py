@@ -1,4 +1,4 @@
-"""Conversion of pyoxigraph's terms and errors."""
+"""Conversion of pyoxigraph's RDF terms and syntax errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def load_pyoxigraph() -> Any:
     """Import pyoxigraph.
 
     Raises:
-        InputError: It is not installed.
+        InputError: Pyoxigraph is not installed.
     """
     try:
         import pyoxigraph
@@ -30,7 +30,7 @@ def load_pyoxigraph() -> Any:
 
 
 class QuadClassifier:
-    """Passes pyoxigraph's quads to a triple classifier, with a bounded cache of short names."""
+    """An adapter that passes pyoxigraph's quads to a triple classifier, with a bounded cache of short names."""
 
     def __init__(self, ox: Any, triples: TripleClassifier, context: ReadContext) -> None:
         self._named, self._blank, self._literal = ox.NamedNode, ox.BlankNode, ox.Literal
@@ -39,7 +39,7 @@ class QuadClassifier:
         self._short: dict[str, str] = {}
 
     def add(self, quad: Any, line: int = 0) -> None:
-        """Classify a quad; a quoted triple is skipped and counted."""
+        """Classify a quad; a quad that contains a quoted triple is counted as skipped."""
         subject, object = self._term(quad.subject), self._term(quad.object)
         if not isinstance(subject, str) or object is None:
             self._context.count_skipped("statements about statements")
@@ -66,7 +66,7 @@ class QuadClassifier:
 
 
 def syntax_error_reason(error: SyntaxError) -> str:
-    """Return the reason of a syntax error of pyoxigraph, without its position, as part of a sentence."""
+    """Return the message of a pyoxigraph syntax error without position and final period, shortened if it is long."""
     text = _POSITION.sub("", first_line(ValueError(error.msg or "")), count=1).rstrip(". ")
     text = text if len(text) <= _MAX_REASON_LENGTH else f"{text[:_MAX_REASON_LENGTH]}..."
     return "".join(letter if letter.isprintable() else "?" for letter in text)

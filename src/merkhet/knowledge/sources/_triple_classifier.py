@@ -1,4 +1,4 @@
-"""Classification of triples as facts, names, ontology axioms or unused."""
+"""Classification of RDF triples as facts, names, ontology axioms or skipped triples."""
 
 from __future__ import annotations
 
@@ -47,13 +47,16 @@ _FACT_ROW = ("subject", "predicate", "object", "graph", "line")
 _NUMBER_ROW = ("subject", "predicate", "value", "unit", "graph", "line")
 _NAME_ROW = ("entity", "language", "label", "aliases")
 
-# The use of a predicate's triples; any other text names a kind that is skipped and counted.
+# What the triples of a predicate are used for; any other text names a kind of triple that is counted as skipped.
 _FACT, _ENTITY, _TYPE, _INVERSE = "fact", "fact between entities", "type", "inverse"
 _NAME, _ALIAS, _IMPORTS = "name", "alias", "imports"
 
 
 class TripleClassifier:
-    """Collects triples; ``flush`` returns a chunk, ``finish`` the rest and the axioms in blank nodes."""
+    """A classifier that collects triples as facts and names.
+
+    ``flush`` returns the collected facts and names as a chunk. ``finish`` adds the axioms with blank nodes at the end.
+    """
 
     def __init__(self, path: Path, context: ReadContext) -> None:
         self._path = path
@@ -68,7 +71,7 @@ class TripleClassifier:
         self._reset()
 
     def _reset(self) -> None:
-        # Rows are concatenated in flat lists, which are the fastest to fill and to slice.
+        # The cells of all rows are in one flat list, which is the fastest to fill and to slice.
         self.facts: list[Any] = []
         self._numbers: list[Any] = []
         self._names: list[Any] = []
@@ -78,9 +81,9 @@ class TripleClassifier:
         return sum(len(flat) // len(row) for flat, row in collected)
 
     def add(self, subject: str, predicate: str, object: str | Literal, graph: str | None = None, line: int = 0) -> None:
-        """Classify a triple of short names, blank nodes and literals; line 0 is an unknown line.
+        """Classify a triple; a line number of 0 means that the line is unknown.
 
-        A literal where an entity is expected, an invalid number and an invalid date are rejected.
+        A literal where an entity is expected, an invalid number and an invalid date are bad rows.
         """
         is_entity = type(object) is str
         if subject[0] == "_" or (is_entity and object[0] == "_"):
@@ -111,11 +114,11 @@ class TripleClassifier:
             self._context.count_skipped("annotations" if use is _IMPORTS else use)
 
     def is_plain(self, predicate: str) -> bool:
-        """Check whether triples of a predicate with an entity as object can be appended to ``facts`` as they are."""
+        """Check whether triples of a predicate whose object is an entity can be appended to ``facts`` unchanged."""
         return (self._uses.get(predicate) or self._use_of(predicate)) is _FACT
 
     def flush(self) -> Chunk:
-        """Return the collected rows as a chunk, without annotations of ontology headers."""
+        """Return the collected facts and names as a chunk; facts and names of ontology headers are skipped."""
         facts, graphs, lines = self._fact_columns()
         names = columns_table(NAMES.schema, _columns(_NAME_ROW, self._names))
         if self._headers:
@@ -136,7 +139,7 @@ class TripleClassifier:
         return Chunk(facts, names, details=_graph_details(facts, graphs), where=self._row_locations(facts, lines))
 
     def finish(self) -> Iterator[Chunk]:
-        """Yield the remaining rows, with the axioms in blank nodes."""
+        """Yield the remaining facts and names, and the axioms with blank nodes."""
         for subject, predicate, object in self._axioms.facts(str(self._path)):
             if self._selected_predicates and predicate not in self._selected_predicates:
                 self._context.count_skipped("other predicates")
@@ -148,7 +151,7 @@ class TripleClassifier:
             yield self.flush()
 
     def _fact_columns(self) -> tuple[pa.Table, pa.Array, list[int]]:
-        """Return the facts, their graphs and their lines; numbers come last."""
+        """Return the facts, their graphs and their line numbers; facts with numeric values come last."""
         facts = _columns(_FACT_ROW, self.facts)
         numbers = _columns(_NUMBER_ROW, self._numbers)
         graphs = facts.pop("graph") + numbers.pop("graph")
@@ -236,7 +239,7 @@ def _columns(names: tuple[str, ...], flat: list[Any]) -> dict[str, list[Any]]:
 
 
 def _graph_details(facts: pa.Table, graphs: pa.Array) -> pa.Table:
-    """Return the graph of each fact as a detail; it is not part of the fact's identity."""
+    """Return the graphs of facts as details, since a graph is not part of the fact id."""
     if graphs.null_count == len(graphs):
         return DETAILS_SCHEMA.empty_table()
     has_graph = pc.is_valid(graphs)

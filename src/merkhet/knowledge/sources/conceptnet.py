@@ -1,4 +1,4 @@
-"""ConceptNet's assertions (5.7 CSV) as a source, with weight and licence."""
+"""Source for ConceptNet assertions (5.7, CSV), with weight and licence."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ _RELATION = "/r/"
 
 
 def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield the assertions of conceptnet-assertions-5.7.0.csv.gz: assertion, relation, start and end URIs, JSON.
+    """Yield the facts and names of an assertions file such as ``conceptnet-assertions-5.7.0.csv.gz``.
 
-    The id of a concept is its URI without ``/c/``: ``en/cat``, or ``en/cat/n/wn/animal`` for a sense. Its name is the
-    word (``cat``) in the language of the URI. The predicate is the relation without ``/r/``, and may be selected either
-    way. Weight, dataset and licence become details.
+    A line has five cells: the URIs of the assertion, its relation, its start and end concept, and JSON. The id of a
+    concept is its URI without ``/c/``: ``en/cat``, or ``en/cat/n/wn/animal`` for a word sense. The name of a concept is
+    its word (``cat``) in the language of the URI. The predicate is the relation without ``/r/``; predicates may be
+    selected with or without ``/r/``. Weight, dataset and licence become details.
 
-    Both ends must be in the selected languages; with the option ``across=yes`` one is enough. The option ``weight`` is
-    the minimum weight. Lighter assertions, and those that do not link two concepts (/r/ExternalURL), are skipped and
-    counted. Lines without five cells, invalid JSON, and missing or negative weights are rejected.
+    Both concepts must be in the selected languages; with the option ``across=yes``, one concept is enough. The option
+    ``weight`` sets the minimum weight. Assertions with a lower weight, and assertions that do not link two concepts
+    (/r/ExternalURL), are counted as skipped. A line without five cells, with invalid JSON, or with a missing or
+    negative weight is a bad row.
     """
     context.check_options("across", "weight")
     across, minimum = context.choice("across", "no", "yes") == "yes", context.number("weight", 0)
@@ -79,10 +81,10 @@ def _languages_match(start: str, end: str, across: bool, context: ReadContext) -
 
 
 def _parse_info(text: str) -> tuple[float, dict[str, str]]:
-    """Return the weight and the details of an assertion.
+    """Parse the JSON of an assertion; return its weight and details.
 
     Raises:
-        ValueError: The JSON is invalid.
+        ValueError: The JSON, the weight, the dataset or the licence is invalid.
     """
     try:
         info = json.loads(text)
@@ -100,7 +102,7 @@ def _parse_info(text: str) -> tuple[float, dict[str, str]]:
 
 
 def _parse_concept(uri: str) -> tuple[str, str, str]:
-    """Return the id, word and language of a concept."""
+    """Return the id, word and language of the concept with a given URI."""
     entity = uri[len(_CONCEPT) :].rstrip("/")
     language, _, rest = entity.partition("/")
     label = rest.partition("/")[0].replace("_", " ").strip()

@@ -1,4 +1,4 @@
-"""Facts in one table file (CSV, TSV, JSON lines or Parquet), with a mapping of columns."""
+"""Source for facts in one table file (CSV, TSV, JSON lines or Parquet) with any column names."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ csv.field_size_limit(1 << 24)
 
 
 def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield facts of a file with the columns subject, predicate and object (or value), and others of FACTS.
+    """Yield the facts and names of a table file.
 
-    ``map.COLUMN`` names the column of the file, ``constant.COLUMN`` gives a text for every row. ``subject_label``,
-    ``object_label`` and ``language`` give names; an entity without one is named by its id.
+    The columns subject, predicate and either object or value are required; further columns of ``FACTS`` are optional.
+    The columns ``subject_label``, ``object_label`` and ``language`` give names; without a label column, ids serve as
+    names. The option ``map.COLUMN`` names the column of the file to use for COLUMN. The option ``constant.COLUMN`` sets
+    one text for all rows.
     """
     context.check_options(
         *(f"{use}.{column}" for use in ("map", "constant") for column in COLUMNS), "delimiter", "quotes"
@@ -45,7 +47,7 @@ def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
     elif suffix == ".jsonl":
         rows = _json_rows(path, context)
         while batch := list(islice(rows, ROWS_IN_CHUNK)):
-            # The rows of each chunk may have other columns.
+            # The columns may differ between chunks.
             header = list({name: None for _, row in batch for name in row})
             columns = {name: [row.get(name) for _, row in batch] for name in header}
             yield _chunk_of_rows(path, _map_columns(path, header, context), batch, columns, context)
@@ -61,7 +63,7 @@ def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
 def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a CSV or TSV file, the header first, each with the number of its last line.
 
-    A row whose number of cells differs from the header's is a bad row.
+    A row with more or fewer cells than the header is a bad row. The option ``delimiter`` overrides the argument.
     """
     delimiter = {"tab": "\t", "\\t": "\t"}.get(context.option("delimiter"), context.option("delimiter", delimiter))
     if len(delimiter) != 1 or delimiter in '"\r\n':
@@ -102,7 +104,7 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
 
 
 def reject_duplicate_columns(path: Path, header: Sequence[str]) -> None:
-    """Raise InputError for a header with a duplicate column name."""
+    """Raise InputError if a header contains a column name twice."""
     for position, name in enumerate(header):
         if name and name in header[:position]:
             raise InputError(f"{path}:1: the column {name!r} is in the header twice. Rename or remove one.")
@@ -128,9 +130,9 @@ def _json_rows(path: Path, context: ReadContext) -> Iterator[tuple[int, dict[str
 
 class _ColumnMapping(NamedTuple):
     columns: Mapping[str, str]
-    """The column of the file for each column of facts."""
+    """For each column of a fact, the column of the file that provides it."""
     constants: Mapping[str, str]
-    """The text of each constant column."""
+    """The text of each column that is the same in all rows."""
 
 
 def _map_columns(path: Path, header: Sequence[str], context: ReadContext) -> _ColumnMapping:
@@ -167,7 +169,7 @@ def _chunk_of_rows(
     columns: Mapping[str, Sequence[Any]],
     context: ReadContext,
 ) -> Chunk:
-    """Make a chunk of numbered rows, whose cells are in the columns of the file."""
+    """Build a chunk from the cells in ``columns``; ``rows`` gives the line number of each row."""
     problems: dict[int, str] = {}
     parsed = {
         target: parse_column(target, _column_type(target), columns[column], problems)
@@ -179,13 +181,13 @@ def _chunk_of_rows(
 
 
 def parse_column(name: str, kind: pa.DataType, cells: Sequence[Any], problems: dict[int, str]) -> list[Any]:
-    """Parse the cells of a column; an empty cell is None.
+    """Parse the cells of a column; an empty or invalid cell becomes None.
 
     Args:
-        name: The column, for error messages.
-        kind: A text, a number, or a list of texts (separated by ``|`` within one text).
-        cells: Texts, or values of JSON.
-        problems: Receives the first problem of each row with an invalid cell.
+        name: The name of the column for error messages.
+        kind: The type of the column: text, number, or list of texts. A text cell may separate list items by ``|``.
+        cells: The cells as texts or JSON values.
+        problems: The first problem of each row by row index; problems of this column are added.
     """
     if pa.types.is_string(kind) and set(map(type, cells)) == {str} and "".join(cells).isprintable():
         return [cell.strip() or None for cell in cells]
@@ -204,7 +206,7 @@ def parse_column(name: str, kind: pa.DataType, cells: Sequence[Any], problems: d
 def drop_bad_rows(
     path: Path, columns: dict[str, list[Any]], numbers: list[int], problems: Mapping[int, str], context: ReadContext
 ) -> tuple[dict[str, list[Any]], list[int]]:
-    """Reject the rows with problems; return the columns and line numbers of the others."""
+    """Reject the rows with problems; return the columns and line numbers without these rows."""
     for row in sorted(problems):
         context.reject(f"{path}:{numbers[row]}", problems[row])
     if not problems:
@@ -246,10 +248,10 @@ def _short_repr(cell: Any) -> str:
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a Parquet file.
+    """Open a Parquet file for the duration of a ``with`` block.
 
     Raises:
-        InputError: The file is damaged, at opening or later, or has a duplicate column.
+        InputError: The file has a duplicate column, or turns out to be damaged within the block.
     """
     try:
         file = pq.ParquetFile(path)
@@ -261,10 +263,10 @@ def open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def cast_column(path: Path, name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """Cast a column of a Parquet file.
+    """Cast a column of a Parquet file to the type ``kind``.
 
     Raises:
-        InputError: The column has another type, or a text is not UTF-8.
+        InputError: The column cannot be cast, or a text is not UTF-8.
     """
     try:
         cast = column.cast(kind)
@@ -304,7 +306,7 @@ def _row_location(path: Path, first: int) -> Callable[[int], str]:
 
 
 def _empty_to_null(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Replace empty texts by null: an empty cell of a CSV file is null, too."""
+    """Replace empty texts by null, as in CSV files."""
     if not pa.types.is_string(column.type):
         return column
     empty = pc.equal(column, "")

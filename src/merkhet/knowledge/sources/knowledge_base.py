@@ -1,4 +1,4 @@
-"""A knowledge base as a source: facts with their proofs, names and details."""
+"""Source for another knowledge base: facts with their proofs, names and details."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 
 
 def read_store(path: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield the facts, names and details of a store that pass the filters."""
+    """Yield the facts, names and details of a knowledge base that pass the filters, and all predicate declarations."""
     context.check_options()
     queries = {
         "facts": (f"select {FACT_COLUMNS} from facts", "predicate", context.predicates),

@@ -1,4 +1,4 @@
-"""Knowledge packs: a folder with pack.yaml, facts.csv and names.csv."""
+"""Source for knowledge packs: folders with pack.yaml, facts.csv and names.csv."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merkhet.knowledge.sources.fact_table import delimited_rows, drop_bad_rows, 
 
 
 def read_pack(folder: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield all facts and names of a pack; a fact without a domain gets the pack's."""
+    """Yield the facts and names of a pack as one chunk; a fact without a domain gets the domain of the pack."""
     context.check_options()
     manifest = read_manifest(folder)
     facts, numbers = _read_columns(folder / "facts.csv", FACTS, context)
@@ -40,7 +40,9 @@ def read_pack(folder: Path, context: ReadContext) -> Iterator[Chunk]:
 
 
 def _read_columns(path: Path, kind: TableKind, context: ReadContext) -> tuple[dict[str, list[Any]], list[int]]:
-    """Read the selected rows of a CSV file by column, with the line number of each row; ``|`` separates lists.
+    """Read a CSV file; return its columns and the line numbers of its rows.
+
+    Only rows that pass the filters are returned. ``|`` separates the items of a list.
 
     Raises:
         InputError: The header has an unknown column or lacks a required one.

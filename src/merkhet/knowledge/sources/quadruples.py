@@ -1,4 +1,4 @@
-"""Numeric temporal facts with dictionaries as a source, the format of YAGO11k and Wikidata12k."""
+"""Source for temporal facts encoded as numbers, the format of YAGO11k and Wikidata12k."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def read_quadruples(folder: Path, context: ReadContext) -> Iterator[Chunk]:
-    r"""Yield the facts of train.txt, valid.txt and test.txt: numbers (``s p o start end``) named by two dictionaries.
+    r"""Yield the facts of train.txt, valid.txt and test.txt, and the names of their entities.
 
-    ``entity2id.txt`` and ``relation2id.txt`` hold ``<Name>``, a tab and the number. The id of an entity is its name
-    without the angle brackets. Its label has spaces for underscores and decoded escapes (``\u0022``, ``%22``); labels
-    count as English. The file of a fact becomes its detail ``split``.
+    A line has five cells: the numbers of subject, relation and object, the start and the end. The dictionaries
+    ``entity2id.txt`` and ``relation2id.txt`` have lines with ``<Name>``, a tab and the number. The id of an entity is
+    its name without the angle brackets. Its label, in English, is the name with decoded escapes (``\u0022``, ``%22``)
+    and spaces for underscores. The name of the file (``train``) becomes the detail ``split`` of its facts.
 
-    A date has ``#`` for unknown digits: ``1986-##-##`` is the year, ``####-##-##`` is unknown. A date coarser than a
-    year (``19##-##-##``) is skipped and counted, and its fact is kept. An unknown number, an invalid date, and an end
-    before the start are rejected. There are no options.
+    A date has ``#`` for unknown digits: ``1986-##-##`` is a year, ``####-##-##`` is an unknown date. A date coarser
+    than a year (``19##-##-##``) is counted as skipped, but its fact is kept. A fact with an unknown number, an invalid
+    date, or an end before its start is a bad row. There are no options.
     """
     context.check_options()
     files = [folder / f"{split}.txt" for split in SPLITS]
@@ -58,7 +59,7 @@ def read_quadruples(folder: Path, context: ReadContext) -> Iterator[Chunk]:
 
 
 def starts_after(start: str, end: str) -> bool:
-    """Check whether a time begins after another, at the coarser precision: 1957 is not after 1957-03."""
+    """Check whether ``start`` is after ``end``, compared at the coarser precision: 1957 is not after 1957-03."""
     pairs = list(zip(_time_parts(start), _time_parts(end), strict=False))
     return [first for first, _ in pairs] > [second for _, second in pairs]
 
@@ -121,7 +122,7 @@ def _add_fact(
 
 
 def _parse_date(date: str, context: ReadContext) -> str | None:
-    """Return the known part of a date; None for an unknown year."""
+    """Return the known part of a date (1986 for ``1986-##-##``); None if the year is unknown or incomplete."""
     match = _DATE.fullmatch(date)
     if not match:
         raise ValueError(f"{date!r} is not a date such as 1986-##-## or 1986-05-23")

@@ -1,4 +1,4 @@
-"""RDF files as a source: N-Triples, Turtle, RDF/XML, JSON-LD, N-Quads and TriG, streamed."""
+"""Streaming source for RDF files: N-Triples, Turtle, RDF/XML, JSON-LD, N-Quads and TriG."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from merkhet.knowledge.sources._ntriples import BOM_8, BOM_16, read_line_format
 from merkhet.knowledge.sources._oxigraph_terms import QuadClassifier, load_pyoxigraph, syntax_error_reason
 from merkhet.knowledge.sources._triple_classifier import TripleClassifier
 
-# The names of formats in pyoxigraph.
+# Pyoxigraph's names of the formats.
 _FORMATS = {
     "nt": "N_TRIPLES",
     "turtle": "TURTLE",
@@ -34,7 +34,7 @@ _SUFFIXES = {
     ".trig": "trig",
 }
 _XML_BLOCK_BYTES = 8192
-# Parsers get slower with each level, and with each byte of an unclosed tag.
+# Parsers get slower with each level of nesting, and with each byte of an unclosed tag.
 _MAX_TAG_BYTES, _MAX_DEPTH = 1 << 20, 1000
 _QUADS_PER_BLOCK = 5000
 _NO_SKIP = "Correct the file; --skip-bad works only for N-Triples and N-Quads."
@@ -43,12 +43,15 @@ _NO_SKIP = "Correct the file; --skip-bad works only for N-Triples and N-Quads."
 def read_rdf(path: Path, context: ReadContext) -> Iterator[Chunk]:
     """Yield the facts and names of an RDF file.
 
-    Options: ``format`` (nt, turtle, rdfxml, jsonld, nquads, trig) if the suffix does not tell it, ``base`` for relative
-    IRIs, ``language`` of names without a tag (en).
+    Options:
+
+    * ``format`` (nt, turtle, rdfxml, jsonld, nquads or trig) is needed if the suffix does not determine the format;
+    * ``base`` is the base of relative IRIs;
+    * ``language`` is the language of names without a language tag (default: en).
 
     Raises:
-        InputError: The file is malformed; the message names the line. In N-Triples and N-Quads, bad lines can be
-        skipped.
+        InputError: The file is malformed; the message states the line. In N-Triples and N-Quads, a malformed line is a
+            bad row, which can be skipped.
     """
     context.check_options("base", "format", "language")
     ox = load_pyoxigraph()
@@ -78,7 +81,10 @@ def _rdf_format(path: Path, context: ReadContext) -> str:
 
 
 def _base_iri(path: Path, context: ReadContext, ox: Any) -> str:
-    """Return the base of relative IRIs: the same on every machine, so never the path of the file."""
+    """Return the base of relative IRIs: the option ``base``, or an IRI made from the file name.
+
+    The IRI does not contain the path of the file, because it must be the same on every machine.
+    """
     base = context.option("base")
     try:
         return str(ox.NamedNode(base or f"merkhet://{quote(path.stem if is_compressed(path) else path.name)}/").value)
@@ -119,7 +125,7 @@ def _describe_syntax_error(path: Path, error: SyntaxError, xml: _CheckedXml | No
 
 
 class _CheckedXml(io.RawIOBase):
-    """XML that is checked while it is read: pyoxigraph does not notice a truncated file."""
+    """A stream that checks XML while it is read, because pyoxigraph does not notice a truncated file."""
 
     def __init__(self, handle: io.BufferedReader, path: Path) -> None:
         self._handle = handle
@@ -133,20 +139,20 @@ class _CheckedXml(io.RawIOBase):
 
     @property
     def line(self) -> int:
-        """The line that was read last."""
+        """The number of the line that was read last."""
         return self._parser.CurrentLineNumber
 
     def readable(self) -> bool:
-        """Return True."""
+        """Return True: the stream is readable."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer.
+        """Read bytes into ``buffer`` and check them.
 
         Raises:
-            InputError: The XML is not well-formed.
+            InputError: The XML is not well-formed, too deeply nested, or has a tag that is too long.
         """
-        # In small blocks, so that ``line`` is close to an error of pyoxigraph.
+        # Small blocks keep ``line`` close to the position of a pyoxigraph error.
         data = self._handle.read(min(len(buffer), _XML_BLOCK_BYTES))
         try:
             if data or not self._ended:

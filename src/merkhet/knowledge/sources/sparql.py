@@ -1,4 +1,4 @@
-"""SPARQL endpoints as a source: rows of bundled queries, query files or schemas as facts and names."""
+"""Source for SPARQL endpoints: facts and names from bundled queries, query files or schemas."""
 
 from __future__ import annotations
 
@@ -40,25 +40,30 @@ Cell = Mapping[str, str]
 
 
 def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield facts and names from an endpoint, a chunk for each page of rows.
+    """Yield facts and names from a SPARQL endpoint, one chunk for each page of result rows.
 
-    The location is the address of an endpoint, with ``query=`` (the name of a bundled query, or a .rq file) or
-    ``schema=`` (a YAML file with properties); or it is a .rq or .yaml file, with ``endpoint=``.
+    If ``location`` is the address of an endpoint, the option ``query`` (a bundled query or a .rq file) or ``schema`` (a
+    YAML file with properties) is required. If it is a .rq or .yaml file, the option ``endpoint`` is required.
 
-    A row is a fact if it has the columns ``subject``, ``predicate`` and ``object`` or ``value``. Further columns are
-    ``unit``, ``start``, ``end`` or ``point`` (in time), their precision (``startPrecision``: 9 a year, 10 a month, 11 a
-    day), ``subjectLabel``, ``objectLabel``, ``subjectKind``, ``objectKind`` and ``domain``. A row is a name if it has
-    ``entity`` with ``label`` or ``alias``. IRIs become short names, numbers values, other literals quoted text.
+    A result row is a fact if it has the columns ``subject``, ``predicate``, and ``object`` or ``value``. Optional
+    columns are ``unit``, ``start`` and ``end`` or ``point`` (in time), the precision of these dates
+    (``startPrecision``: 9 for a year, 10 for a month, 11 for a day), ``subjectLabel``, ``objectLabel``,
+    ``subjectKind``, ``objectKind`` and ``domain``. A result row is a name if it has the column ``entity``, and
+    ``label`` or ``alias``. IRIs become short names, numbers become values, and other literals become quoted texts.
 
     Options:
 
-    * ``class=dbo:City`` for queries with this placeholder; ``single-value=functional`` for wikidata-constraints;
-    * ``page=5000`` rows per request; ``count=no`` to skip counting and comparing;
-    * ``retries=5``, ``wait=1`` (seconds before the first, doubled each time), ``timeout=65``, ``user-agent=...``;
-    * ``cache=refresh`` to ignore cached responses, ``cache=no`` to cache nothing.
+    * ``class=dbo:City`` fills the placeholder ``class`` of a query;
+    * ``single-value=functional`` fills the placeholder ``functional`` of the query wikidata-constraints;
+    * ``page=5000`` is the number of rows per request;
+    * ``count=no`` skips counting the rows first, and the comparison with that count at the end;
+    * ``retries=5`` is the number of retries;
+    * ``wait=1`` is the number of seconds before the first retry; the pause doubles with each further retry;
+    * ``timeout=65`` is the number of seconds to wait for a response, ``user-agent=...`` the HTTP user agent;
+    * ``cache=refresh`` ignores cached responses, ``cache=no`` also writes none.
 
-    All rows are read or none: a response that is truncated, capped, late or out of order is requested again in smaller
-    pages, or ends the import with an error.
+    Either all rows are read or none: after a truncated, late or inconsistent response, the rows are requested again in
+    smaller pages, or the import ends with an error.
     """
     context.check_options(*OPTIONS)
     address, queries = _resolve_queries(location, context)
@@ -133,7 +138,7 @@ def _request_settings(context: ReadContext) -> RequestSettings:
 
 
 class _RowReader:
-    """Reads the rows of a query as facts and names."""
+    """A reader of the result rows of a query as facts and names."""
 
     def __init__(self, address: str, query: Query, context: ReadContext) -> None:
         self._context, self._query = context, query
@@ -157,7 +162,7 @@ class _RowReader:
             )
 
     def read_page(self, page: list[Row]) -> Chunk:
-        """Return the facts and names of a page; bad rows are rejected by their number in the query."""
+        """Return the facts and names of a page; errors locate a bad row by its number in the query result."""
         self._seen.clear()
         for row in page:
             self._row_number += 1
@@ -212,7 +217,11 @@ class _RowReader:
             )
 
     def _entity(self, row: Row, column: str) -> str | None:
-        """Return the short name of an IRI; count a blank node or a quoted triple as skipped and return None."""
+        """Return the short name of the IRI in a column; None for other nodes, counted as skipped.
+
+        Raises:
+            ValueError: The column is empty or has a literal.
+        """
         cell = row.get(column)
         if cell is None:
             raise ValueError(f"?{column} is empty")
@@ -231,7 +240,7 @@ class _RowReader:
         return None
 
     def _object(self, row: Row) -> tuple[str | None, float | None, str | None] | None:
-        """Return object, value and unit; count a row that is not imported as skipped and return None."""
+        """Return the object, value and unit of a row; None for a row that is not imported, counted as skipped."""
         cell = row.get("object")
         if "value" in row:
             if cell is not None:
@@ -258,7 +267,7 @@ class _RowReader:
         return None if unit == _NO_UNIT else unit or None
 
     def _time(self, row: Row, column: str) -> str | None:
-        """Return a year, a month or a day at its precision; None if it is coarser than a year."""
+        """Return the date in a column up to its precision; None if it is missing, unknown or coarser than a year."""
         cell = row.get(column)
         if cell is None:
             return None
@@ -297,7 +306,7 @@ class _RowReader:
 
 
 def _check_cells(row: Row) -> None:
-    """Raise ValueError unless each cell has a type, a value and perhaps datatype and language, all valid texts."""
+    """Raise ValueError unless each cell has a type and a value, and all its texts are valid Unicode."""
     for column, cell in row.items():
         if not isinstance(cell, dict) or not isinstance(cell.get("type"), str):
             raise ValueError(f"?{column} is not a cell with a type and a value")

@@ -1,4 +1,4 @@
-"""A folder of Parquet tables as a source, as ``merkhet knowledge export`` writes it."""
+"""Source for a folder of Parquet tables, as written by ``merkhet knowledge export``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PREDICATES_SCHEMA = pa.schema(
 
 
 def read_tables(folder: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield facts with their proofs, names in the selected languages, details and predicates."""
+    """Yield the facts with their proofs, the names, the details and the predicate declarations of a folder."""
     for chunk in read_table_file(folder / "facts.parquet", context):
         yield replace(chunk, named_by_id=() if (folder / "names.parquet").is_file() else chunk.named_by_id)
     for batch in _read_batches(folder / "names.parquet", NAMES.schema):
@@ -43,10 +43,10 @@ def read_tables(folder: Path, context: ReadContext) -> Iterator[Chunk]:
 
 
 def _read_batches(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the rows of a table, if it exists, with columns cast to the types of a schema.
+    """Yield the rows of a Parquet file in batches, cast to a schema; a missing file yields nothing.
 
     Raises:
-        InputError: The table has an unknown column, or a column of another type.
+        InputError: The file has a column that is not in the schema or cannot be cast.
     """
     if not path.is_file():
         return

@@ -1,4 +1,4 @@
-"""Wikidata's JSON dump as a source: statements as facts, labels and aliases as names."""
+"""Source for Wikidata JSON dumps: statements become facts, labels and aliases become names."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LONE_SURROGATE = re.compile(
 )
 _START, _END, _POINT = "P580", "P582", "P585"
 _JULIAN = "Q1985786"
-# Links to equivalent classes or properties elsewhere are IRIs, as parts of the ontology.
+# Links to equivalent classes or properties in other ontologies; their values are IRIs.
 _EQUIVALENCE_LINKS = ("P1628", "P1709", "P2235", "P2236")
 _TEXTS = ("string", "monolingualtext")
 _LITERAL_TEXTS = ("external-id", "url")
-# The default of all languages; a name that is the same in all of them is stored only there.
+# The language code for names that are the same in all languages.
 _DEFAULT_LANGUAGE = "mul"
 
 
@@ -51,23 +51,30 @@ class _Fact(NamedTuple):
 
 
 def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield the facts and names of a dump (.json, or one entity a line without the brackets; also .gz, .bz2 or .zst).
+    """Yield the facts and names of a dump, which may be compressed (.gz, .bz2 or .zst).
 
-    Entities and predicates keep their ids (Q42, P39, L7). Entity values become objects, quantities a value and the id
-    of its unit, dates a quoted text at their precision (``"1957-03-15"``), texts ``"text"`` or ``"texte"@fr``, and
-    links to equivalent classes or properties elsewhere (P1628, P1709) the short name of the IRI. The qualifiers P580
-    and P582, or else P585 for both, become start and end. Other qualifiers, a preferred rank and the number of
-    references become details. Years BC are as in Wikidata: -0043 is 43 BC.
+    A dump is a JSON list with one entity per line; the brackets may be missing. Entities and predicates keep their ids
+    (Q42, P39, L7). The value of a statement is converted by its type:
 
-    Skipped and counted are deprecated statements, unknown and missing values, dates coarser than a year, coordinates,
-    media, and, unless ``literals=yes``, URLs and external ids. Lines that are not entities and ends before their start
-    are rejected. A dump that ends early is rejected even with ``skip_bad``. Options:
+    * an entity becomes the object of the fact;
+    * a quantity becomes a value and the id of its unit;
+    * a date becomes a quoted text up to its precision (``"1957-03-15"``); a year BC has a minus (-0043 is 43 BC);
+    * a text becomes ``"text"`` or ``"texte"@fr``;
+    * a link to an equivalent class or property in another ontology (P1628, P1709) becomes the short name of its IRI.
 
-    * ``rank=best`` reads only the preferred statements of a property if there are any (``all``: both);
-    * ``names=used`` reads only the names of entities that occur in a fact, as subject, predicate, object or unit: the
-      file is read twice, and the ids of these entities are held in memory. ``names=all`` (the default) reads the names
-      of every entity, which suits a slice of a dump;
-    * ``literals=yes`` reads URLs and external ids too.
+    The qualifiers P580 and P582 become start and end; without them, P585 becomes both. Other qualifiers, a preferred
+    rank and the number of references become details.
+
+    Deprecated statements, unknown and missing values, dates coarser than a year, coordinates and media are counted as
+    skipped. A line without an entity, or a statement with an end before its start, is a bad row. A dump that ends early
+    raises InputError even if bad rows are skipped. Options:
+
+    * ``rank=best`` reads only the preferred statements of a property if it has any; ``rank=all`` (the default) reads
+      statements of normal rank too;
+    * ``names=used`` reads only the names of entities that occur in a fact as subject, predicate, object or unit. The
+      file is read twice, and the ids of these entities are kept in memory. ``names=all`` (the default) reads the names
+      of every entity, which suits an excerpt of a dump;
+    * ``literals=yes`` also reads URLs and external ids, which are skipped by default.
 
     If an entity has no label in a selected language, the label for all languages (``mul``) is used.
     """
@@ -123,7 +130,7 @@ def _read_used_names(
                 continue
             names = list(_entity_names(entity, context))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            # It was rejected or counted when its statements were read.
+            # The line was already rejected or counted when its statements were read.
             continue
         for language, label, aliases in names:
             builder.add_name(entity["id"], label, language, aliases)
@@ -132,7 +139,7 @@ def _read_used_names(
 
 
 def _entity_lines(path: Path, context: ReadContext) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that hold entities, without trailing commas.
+    """Yield the numbers and texts of the lines with entities, without trailing commas.
 
     Raises:
         InputError: The dump has no closing bracket.
@@ -147,7 +154,7 @@ def _entity_lines(path: Path, context: ReadContext) -> Iterator[tuple[int, bytes
             if line in (b"[", b"]"):
                 is_open = line == b"["
             elif line:
-                # One line behind: the last line of a truncated dump is not a bad row but the position of the break.
+                # Yield one line late: the last line of a truncated dump is not a bad row but the point of truncation.
                 if last:
                     yield last
                 last = number, line
@@ -168,7 +175,7 @@ def _parse(line: bytes) -> Any:
 
 
 def _parse_names(line: bytes) -> Any:
-    """Parse an entity, without its statements if they follow the names, as they do in a dump."""
+    """Parse an entity without its statements if they follow the names, as is usual in a dump."""
     head, separator, _ = line.partition(_CLAIMS)
     if separator and line.endswith(b"}"):
         try:
@@ -217,7 +224,7 @@ def _entity_names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[t
 
 
 class _StatementReader:
-    """Reads the facts of an entity's statements."""
+    """A reader of the statements of an entity as facts."""
 
     def __init__(self, context: ReadContext, best: bool, literals: bool) -> None:
         self._context = context
@@ -228,11 +235,11 @@ class _StatementReader:
         self._property_pattern = re.compile(f'P(?:{numbers})"'.encode()) if numbers else None
 
     def may_match(self, line: bytes) -> bool:
-        """Check quickly whether a line mentions a selected property; most lines do not."""
+        """Check quickly, without parsing, whether a line may mention a selected property."""
         return self._property_pattern is None or self._property_pattern.search(line) is not None
 
     def read(self, entity: Mapping[str, Any], where: str) -> list[_Fact]:
-        """Return the facts of the selected properties; count what is skipped."""
+        """Return the facts of an entity for the selected properties; other values are counted as skipped."""
         facts = []
         for predicate, statements in (entity.get("claims") or {}).items():
             if self._selected and predicate not in self._selected:
@@ -253,7 +260,7 @@ class _StatementReader:
         return facts
 
     def _value(self, predicate: str, snak: Mapping[str, Any]) -> _Value | str:
-        """Return the value of a statement, or the kind under which it is skipped."""
+        """Return the value of a statement, or the name under which the statement is counted as skipped."""
         if snak["snaktype"] != "value":
             return "unknown or missing values"
         kind, value = snak["datavalue"]["type"], snak["datavalue"]["value"]
@@ -304,7 +311,7 @@ class _StatementReader:
         for qualifier, snaks in qualifiers.items():
             if qualifier in time_qualifiers and any(_is_julian(_snak_value(snak)) for snak in snaks):
                 details["calendar"] = "julian"
-            # Further starts or ends of a statement are kept as details.
+            # A statement with several starts or ends keeps all of them as details.
             if qualifier not in time_qualifiers or len(times[qualifier]) != 1:
                 texts = [text for snak in snaks if (text := _qualifier_text(snak))]
                 if texts:
@@ -334,7 +341,7 @@ def _is_julian(value: Any) -> bool:
 
 
 def _parse_time(value: Mapping[str, Any]) -> str | None:
-    """Return a date at its precision; None if it is coarser than a year."""
+    """Return a date up to its precision; None if it is coarser than a year."""
     if value["precision"] < YEAR_PRECISION:
         return None
     match = _TIME.match(value["time"])
@@ -345,7 +352,7 @@ def _parse_time(value: Mapping[str, Any]) -> str | None:
 
 
 def _qualifier_text(snak: Mapping[str, Any]) -> str:
-    """Return the value of a qualifier as text; empty for coordinates."""
+    """Return the value of a qualifier as text; empty for coordinates and for dates coarser than a year."""
     if snak["snaktype"] != "value":
         return "unknown" if snak["snaktype"] == "somevalue" else "none"
     kind, value = snak["datavalue"]["type"], snak["datavalue"]["value"]

@@ -1,4 +1,4 @@
-"""WordNet's database files as a source: synsets as entities, pointers as facts."""
+"""Source for WordNet database files: synsets become entities, pointers become facts."""
 
 from __future__ import annotations
 
@@ -55,15 +55,16 @@ _SYNTACTIC_MARKER = re.compile(r"\((?:a|p|ip)\)$")
 
 
 def read_wordnet(folder: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield the synsets and relations of data.noun, data.verb, data.adj and data.adv in a folder (WordNet 3.0 or 3.1).
+    """Yield the synsets and relations of WordNet 3.0 or 3.1: the files data.noun, data.verb, data.adj and data.adv.
 
-    The id of a synset is its offset and part of speech (``wordnet:02124272-n``), which differ between versions. Its
-    first lemma is the label, the others are aliases; its kind is the lexicographer file (``noun.animal``).
+    The id of a synset consists of its offset, which differs between versions, and its part of speech
+    (``wordnet:02124272-n``). The first lemma is the label, the other lemmas are aliases. The kind of a synset is its
+    lexicographer file (``noun.animal``).
 
     Facts are is-a, instance-of, part-of, member-of, substance-of, antonym, entails, causes, similar-to, topic, region
     and usage. Antonyms of words become antonyms of their synsets. Inverse pointers, derivations, attributes, verb
-    groups and see-also are skipped and counted. Glosses are not read. Malformed lines are rejected. There are no
-    options.
+    groups and see-also pointers are counted as skipped. Glosses are not read. A malformed line is a bad row. There are
+    no options.
     """
     context.check_options()
     files = {
@@ -93,7 +94,11 @@ def read_wordnet(folder: Path, context: ReadContext) -> Iterator[Chunk]:
 
 
 def _add_synset(builder: ChunkBuilder, context: ReadContext, where: str, line: str, letter: str) -> None:
-    """Add a line: offset, lexicographer file, type, words (count in hexadecimal), pointers, verb frames, gloss."""
+    """Parse a line of a data file, and add its synset and facts.
+
+    The fields of a line are offset, lexicographer file, synset type, words (count in hexadecimal), pointers, verb
+    frames and gloss.
+    """
     head, bar, _ = line.partition("| ")
     if not bar:
         raise ValueError("there is no gloss; the line ends early")
