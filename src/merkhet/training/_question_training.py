@@ -68,7 +68,7 @@ class QuestionTraining:
 
 
 def questions_digest(questions: Iterable[Question]) -> str:
-    """Hash questions, independently of their order."""
+    """Return a hash of questions that does not depend on their order."""
     by_candidates: dict[int, str] = {}  # Many questions share one tuple of candidates.
     rows = []
     for question in questions:

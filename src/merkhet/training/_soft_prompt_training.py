@@ -91,7 +91,7 @@ class _SampledExample:
 
     plan: ScoringPlan
     targets: torch.Tensor
-    """1 for gold candidates, 0 for wrong ones."""
+    """1 for gold candidates, 0 for wrong candidates."""
     golds: int
     """Number of gold candidates."""
 

@@ -129,7 +129,7 @@ def _example(model: MaskedModel | CausalModel, question: Question, settings: Clo
         targets = prompts.answer_tokens(question.prompt, question.target, ANSWER_LENGTH)
         return Example(row, tuple(range(first, first + ANSWER_LENGTH)), targets, question.question_id)
     prompt, targets = model.writer.prompts.answer_tokens(question, settings.method, ANSWER_LENGTH)
-    row = (*prompt, *targets[:-1])  # No target follows the last token, so it is not an input.
+    row = (*prompt, *targets[:-1])  # Nothing is predicted after the last target, so it is not an input.
     return Example(row, tuple(range(len(prompt) - 1, len(row))), targets, question.question_id)
 
 

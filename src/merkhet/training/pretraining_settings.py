@@ -27,7 +27,7 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 @dataclass(frozen=True)
 class PretrainSettings(LearnerSettings):
-    """Settings of further pre-training; the defaults follow BERT's fine-tuning scale, with few steps."""
+    """Settings of further pre-training; the defaults are those of BERT, with far fewer steps."""
 
     objective: Objective = "mlm"
     """Training objective: masked language modelling (``mlm``), alone or with a second task.
