@@ -225,7 +225,7 @@ def rank_symbols(
 
     ``targets`` and ``answers`` are indices of outputs; ``rows`` holds, for each gold answer, the index of its state.
     With ``processes``, ``outputs`` is this process's shard of ``count`` outputs, and all processes must call this
-    function at once.
+    function at the same time.
     """
     shard = _Shard(processes or ProcessGroup(), outputs.count if count is None else count)
     weight = torch.cat([weight.detach().float() for weight in outputs.weights])
