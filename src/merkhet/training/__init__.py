@@ -1,4 +1,4 @@
-"""Training: cloze tuning, soft prompts, further pre-training and memorizing."""
+"""Learners that train models: cloze tuning, soft prompts, further pre-training and memorizing."""
 
 from __future__ import annotations
 

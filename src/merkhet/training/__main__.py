@@ -1,4 +1,4 @@
-"""``torchrun … -m merkhet.training JOB``: one worker of a distributed training job."""
+"""Entry point of one worker of a distributed training job: ``torchrun … -m merkhet.training JOB``."""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Atomic training checkpoints.
 
-A checkpoint does not depend on the number of processes or on how they shard a table: the main process of any group
-reads it, and each process receives its share.
+A checkpoint can be resumed with another number of processes. Tables that are sharded over processes are stored whole:
+the main process reads the checkpoint and sends each process its share of the rows.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ logger = logging.getLogger(__name__)
 
 KeyPath = tuple[Any, ...]
 ShardedTables = Mapping[KeyPath, int]
-"""Tables of a checkpoint of which each process holds a share of the rows: their key paths and total rows."""
+"""Tables whose rows are split over the processes: from the key path in the checkpoint to the total number of rows."""
 _ROWS = 1 << 16
-"""Number of table rows sent at once."""
+"""Number of table rows sent in one message."""
 _FORMAT = 2
-"""Version of the layout of checkpoints."""
+"""Version of the checkpoint layout."""
 
 
 def write_checkpoint(file: Path, identity: str, content: Mapping[str, Any]) -> None:
-    """Write a checkpoint of the training with this identity."""
-    # Into an open file: torch does not report a full disk if it opens the file itself.
+    """Write ``content`` as a checkpoint of the training that ``identity`` identifies."""
+    # torch gets an open file, because it does not report a full disk if it opens the file itself.
     with atomic_path(file) as temporary, open(temporary, "wb") as stream:
         torch.save({"identity": identity, "format": _FORMAT, **content}, stream)
 
 
 def read_checkpoint(file: Path, identity: str, label: str) -> Mapping[str, Any] | None:
-    """Read the checkpoint of the training with this identity; None if it is missing, damaged or of another training."""
+    """Read the checkpoint of the training that ``identity`` identifies.
+
+    Return None if the file is missing, is damaged or belongs to another training. ``label`` names the training in logs.
+    """
     if not file.is_file():
         return None
     try:
@@ -62,7 +65,10 @@ def read_checkpoint(file: Path, identity: str, label: str) -> Mapping[str, Any] 
 def save_checkpoint(
     file: Path, identity: str, content: Mapping[str, Any], processes: ProcessGroup, sharded: ShardedTables | None = None
 ) -> None:
-    """Write a checkpoint, with sharded tables gathered, from the main process. All processes must call this at once."""
+    """Gather the sharded tables, and write a checkpoint in the main process.
+
+    All processes must call this function at the same time.
+    """
 
     def gather(path: KeyPath, tensor: torch.Tensor) -> torch.Tensor:
         gathered = gather_rows(tensor, sharded[path], processes) if sharded and path in sharded else None
@@ -80,9 +86,10 @@ def load_checkpoint(
     processes: ProcessGroup,
     find_sharded: Callable[[Mapping[str, Any]], ShardedTables] | None = None,
 ) -> Mapping[str, Any] | None:
-    """Read a checkpoint in the main process and distribute it. All processes must call this at once.
+    """Read a checkpoint in the main process and send it to all processes; return None without a usable checkpoint.
 
-    Each process receives its share of the tables that ``find_sharded`` names. Without a usable checkpoint, return None.
+    ``find_sharded`` returns the sharded tables of a checkpoint; each process receives only its share of their rows.
+    All processes must call this function at the same time.
     """
     content = read_checkpoint(file, identity, label) if processes.is_main else None
     if not processes.distributed:
@@ -96,14 +103,17 @@ def load_checkpoint(
 
 
 class _TensorShape:
-    """Stands for a tensor that is still to be received."""
+    """Shape and data type of a tensor that this process has not received yet."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.shape, self.dtype = tuple(tensor.shape), tensor.dtype
 
 
 def _map_tensors(content: Any, change: Callable[[KeyPath, Any], Any], path: KeyPath = ()) -> Any:
-    """Apply ``change`` to every tensor or tensor shape, in the same order in all processes."""
+    """Return a copy of nested ``content`` in which ``change`` has replaced every tensor or tensor shape.
+
+    The order of the calls is the same in all processes.
+    """
     if isinstance(content, torch.Tensor | _TensorShape):
         return change(path, content)
     if isinstance(content, Mapping):
@@ -135,9 +145,9 @@ def _distribute_tensor(
 
 
 def gather_rows(local: torch.Tensor, count: int, processes: ProcessGroup) -> torch.Tensor | None:
-    """Gather a table of ``count`` rows in the main process's memory; return None in the others.
+    """Gather the rows of all processes into a table of ``count`` rows, in the CPU memory of the main process.
 
-    All processes must call this at once.
+    Return None in the other processes. All processes must call this function at the same time.
     """
     local = local.detach()
     if not processes.is_main:

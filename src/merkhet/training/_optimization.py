@@ -19,20 +19,20 @@ class OptimizerSettings:
     learning_rate: float
     weight_decay: float
     warmup: float
-    """Share of all steps in which the learning rate rises."""
+    """Share of all steps during which the learning rate rises."""
     largest_gradient: float = 1.0
     """Maximum gradient norm."""
     schedule: str = "linear"
     """Learning rate after the warmup: ``linear`` or ``cosine`` decay to 0, or ``constant``."""
     decay_vectors: bool = True
-    """False exempts biases and norms from weight decay."""
+    """Whether weight decay also applies to biases and layer norms."""
     betas: tuple[float, float] = (0.9, 0.999)
     fused: bool = False
-    """Update all parameters in one pass over memory, which pays off for large tables."""
+    """Whether to use torch's fused AdamW, which is faster for large tables."""
 
 
 def make_optimizer(parameters: Sequence[torch.nn.Parameter], settings: OptimizerSettings) -> torch.optim.AdamW:
-    """Return an AdamW optimizer of the parameters."""
+    """Return an AdamW optimizer for ``parameters``."""
     groups = [{"params": list(parameters), "weight_decay": settings.weight_decay}]
     if not settings.decay_vectors:
         groups = [
@@ -43,7 +43,10 @@ def make_optimizer(parameters: Sequence[torch.nn.Parameter], settings: Optimizer
 
 
 def learning_rate_factor(step: int, steps: int, warmup: float, schedule: str = "linear") -> float:
-    """Return the share of the learning rate after ``step`` steps: linear warmup from 0, then decay to 0 or constant."""
+    """Return the factor of the learning rate after ``step`` of ``steps`` steps.
+
+    The factor rises linearly during the warmup. Then it decays to 0 or stays 1, depending on ``schedule``.
+    """
     warmup_steps = warmup * steps
     if step < warmup_steps:
         return (step + 1) / (warmup_steps + 1)
@@ -61,7 +64,10 @@ def clip_gradients(
     sharded: Sequence[torch.nn.Parameter],
     processes: ProcessGroup,
 ) -> None:
-    """Clip the gradient norm of all processes without copying it to the host."""
+    """Scale all gradients down if their common norm exceeds ``limit``.
+
+    The norm counts the shares of ``sharded`` parameters in all processes. It is never copied from the GPU to the CPU.
+    """
     if not sharded:
         torch.nn.utils.clip_grad_norm_(parameters, limit, foreach=True)
         return
@@ -80,7 +86,10 @@ def clip_gradients(
 
 @contextmanager
 def seeded(seed: int, *, exact: bool) -> Iterator[None]:
-    """Seed torch within the block, with deterministic operations if ``exact``; restore the state after it."""
+    """Seed torch's random generators within a ``with`` block, and restore their state afterwards.
+
+    With ``exact``, torch also uses deterministic algorithms within the block.
+    """
     previous = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
     with torch.random.fork_rng(devices):

@@ -1,7 +1,7 @@
-"""Examples of pre-training: pieces of documents between special tokens, with some tokens masked.
+"""Pre-training examples: passages of documents with special tokens around them and some tokens masked.
 
-The examples of a step depend on the corpus, the settings, the seed and the step alone, so that a resumed run sees the
-same ones. All objectives see the same pieces of the same documents in the same order.
+The examples of a step depend only on the corpus, the settings, the seed and the step, so a resumed run sees the same
+examples. All objectives see the same passages in the same order.
 """
 
 from __future__ import annotations
@@ -23,22 +23,25 @@ from merkhet.training.pretraining_settings import PretrainSettings
 from merkhet.training.text_corpus import Corpus, TokenArray
 
 NO_LABEL = -100
-"""The label of an example that is no pair of segments; it does not contribute to the segment loss."""
+"""Label of an example with a single segment, which does not contribute to the segment loss."""
 
 MASK_SHARE, RANDOM_SHARE = 0.8, 0.1
-"""Shares of the target tokens that are replaced by the mask and by a random token; the rest is unchanged."""
+"""Shares of the target tokens that are replaced by the mask or by a random token; the others are unchanged."""
 
 
 @dataclass(frozen=True)
 class Example(TokenRow):
-    """A row of tokens with masks; its targets are the original tokens."""
+    """A sequence of input tokens, some of them masked; the targets are the original tokens."""
 
     segments: IntArray
     """Segment (0 or 1) of each token."""
     slot: int
-    """Index in the batch."""
+    """Index of the example in its batch."""
     label: int = NO_LABEL
-    """1 if the second segment is from another document (nsp) or the segments are swapped (sop), else 0."""
+    """1 if the second segment is from another document (NSP) or the segments are swapped (SOP), else 0.
+
+    ``NO_LABEL`` if the example has a single segment.
+    """
 
 
 @dataclass(frozen=True)
@@ -49,17 +52,17 @@ class SequenceTemplate:
     suffix: tuple[int, ...]
     pair_prefix: tuple[int, ...]
     separator: tuple[int, ...]
-    """Between two segments."""
+    """Special tokens between two segments."""
     pair_suffix: tuple[int, ...]
 
     @property
     def size(self) -> int:
-        """Maximum number of special tokens of a row."""
+        """Maximum number of special tokens in an example."""
         pair = len(self.pair_prefix) + len(self.separator) + len(self.pair_suffix)
         return max(len(self.prefix) + len(self.suffix), pair)
 
     def row(self, first: TokenArray, second: TokenArray | None = None) -> tuple[IntArray, IntArray]:
-        """Return one or two segments with their special tokens, and the segment of each token."""
+        """Return the tokens of one or two segments with special tokens, and the segment (0 or 1) of each token."""
         parts: list[Any] = [self.prefix, first, self.suffix]
         if second is not None:
             parts = [self.pair_prefix, first, self.separator, second, self.pair_suffix]
@@ -69,10 +72,9 @@ class SequenceTemplate:
 
 
 def sequence_template(backend: Any) -> SequenceTemplate:
-    """Return the template of a tokenizer.
+    """Return the special tokens that a tokenizer adds, read from the encodings of a sample text and a sample pair.
 
-    A tokenizer without a template for pairs, or without a separator, ends the first of two segments as it ends a single
-    one.
+    If the tokenizer puts nothing between two segments, the suffix of a single segment separates them.
     """
     text = "a 1 的"
     single, pair = backend.encode(text), backend.encode(text, text)
@@ -91,17 +93,20 @@ def sequence_template(backend: Any) -> SequenceTemplate:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The mask, and the ordinary tokens: neither special nor unknown. Only these are masked or drawn at random."""
+    """The mask token and the ordinary tokens of a tokenizer.
+
+    Ordinary tokens are neither special nor unknown. Only ordinary tokens are masked or drawn as random replacements.
+    """
 
     mask: int
     ordinary: IntArray
     """Ids of all ordinary tokens."""
     known: NDArray[np.bool_]
-    """For every id, whether it is an ordinary token."""
+    """Whether each token id is an ordinary token."""
 
     @classmethod
     def of(cls, tokenizer: Any, size: int) -> Vocabulary:
-        """Return the vocabulary of a tokenizer, within an embedding of ``size`` tokens."""
+        """Return the vocabulary of a tokenizer, limited to ids below ``size``, the number of input embeddings."""
         ids = set(tokenizer.get_vocab().values())
         ordinary = sorted(token for token in ids - set(tokenizer.all_special_ids) if token < size)
         known = np.zeros(max(ids) + 1, dtype=bool)
@@ -110,11 +115,11 @@ class Vocabulary:
 
 
 class Examples:
-    """The examples of an objective, step by step.
+    """The pre-training examples of one objective, generated step by step.
 
-    A document is cut into chunks of as many consecutive sentences as fit; a sentence that is too long is cut into
-    pieces. Each round visits all chunks in a new random order. For nsp and sop a chunk is cut between two sentences; a
-    chunk of one sentence is used whole and without a label.
+    A sentence that is too long is split into pieces. Each document is cut into chunks: as many consecutive sentences or
+    pieces as fit into an example. Each round visits all chunks in a new random order. For NSP and SOP a chunk is split
+    into two segments between pieces; a chunk of a single piece is used whole and without a label.
     """
 
     def __init__(
@@ -143,7 +148,7 @@ class Examples:
         return examples
 
     def example(self, chunk: int, step: int, slot: int) -> Example:
-        """Return a chunk as the example of a slot in a step's batch."""
+        """Return the example that the chunk with index ``chunk`` yields at index ``slot`` of a step's batch."""
         first, last = (int(piece) for piece in self.chunks[chunk])
         segments, label = self._segments(first, last, self._generator("segments", step, slot))
         ids, segment_ids = self.template.row(*segments)
@@ -166,7 +171,7 @@ class Examples:
         return (left, self._draw_other_segment(first, self.space - len(left), generator) if label else right), label
 
     def _draw_other_segment(self, piece: int, space: int, generator: Generator) -> TokenArray:
-        """Draw consecutive sentences of another document than the piece's, as many as fit."""
+        """Draw as many consecutive sentences as fit into ``space`` tokens, from another document than ``piece``."""
         begin, end = np.searchsorted(self.documents, [self.documents[piece], self.documents[piece] + 1])
         start = int(generator.integers(len(self.documents) - (end - begin)))
         start += int(end - begin) if start >= begin else 0
@@ -174,7 +179,10 @@ class Examples:
         return self.tokens_of(start, max(stop, start + 1))[:space]
 
     def _mask_tokens(self, ids: IntArray, generator: Generator) -> tuple[IntArray, IntArray]:
-        """Return the row with masks, and the target positions; special tokens are never masked."""
+        """Return the tokens with some of them masked or replaced, and the target positions.
+
+        Special tokens are never targets.
+        """
         candidates = np.flatnonzero(self.vocabulary.known[ids])
         count = min(len(candidates), max(1, round(len(candidates) * self.settings.masked)))
         columns: IntArray = np.sort(generator.choice(candidates, count, replace=False)) if count else candidates
@@ -185,7 +193,10 @@ class Examples:
         return row, columns
 
     def _chunks(self) -> IntArray:
-        """Return the first piece and the end of every chunk; chunks without an ordinary token are left out."""
+        """Return the index of the first piece of every chunk, and the index after the last piece.
+
+        Chunks without an ordinary token are left out.
+        """
         ends = np.append(np.flatnonzero(np.diff(self.documents)) + 1, len(self.documents))
         bounds, first = [], 0
         for end in ends.tolist():
@@ -198,7 +209,7 @@ class Examples:
         return chunks[np.logical_or.reduceat(is_ordinary, self.pieces[chunks[:, 0]])]
 
     def _end_of_fitting(self, first: int, space: int) -> int:
-        """Return the piece after the last that fits into ``space`` tokens, counted from ``first``."""
+        """Return the end (exclusive) of the pieces from ``first`` on that together fit into ``space`` tokens."""
         return int(np.searchsorted(self.pieces, self.pieces[first] + space, side="right")) - 1
 
     def _draw_order(self, round_number: int) -> IntArray:
@@ -225,7 +236,10 @@ class Examples:
 
 
 def _pieces(corpus: Corpus, space: int) -> tuple[IntArray, IntArray]:
-    """Return the offset of each piece (a sentence, or a part of one that is too long) and its document."""
+    """Return the token offset of each piece, with the end of the corpus appended, and the document index of each piece.
+
+    A piece is a sentence, or at most ``space`` tokens of a longer sentence.
+    """
     starts, lengths = corpus.sentences[:-1], np.diff(corpus.sentences)
     counts = -(-lengths // space)
     index_in_sentence = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)

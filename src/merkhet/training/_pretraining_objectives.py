@@ -1,7 +1,7 @@
-"""Pre-training objectives: the loss of masked tokens, and the loss of the head that an objective adds.
+"""Pre-training objectives: the masked-language-modelling loss, and the loss of an additional head.
 
-The body of the network runs once, and its language-model head at the masked tokens alone. The added heads read the
-states of the body.
+The layers of the network run once, and its language-model head runs only at the target positions. An additional head
+reads the hidden states after the last layer.
 """
 
 from __future__ import annotations
@@ -25,16 +25,19 @@ _INITIAL_STD = 0.02
 
 @dataclass(frozen=True)
 class Losses:
-    """Summed cross-entropies of some examples."""
+    """Cross-entropies summed over examples."""
 
     mlm: torch.Tensor
     """Loss of the masked tokens."""
     extra: torch.Tensor | None = None
-    """Loss of the head that the objective adds."""
+    """Loss of the additional head; None if the objective has none."""
 
 
 class SegmentHead(nn.Module):  # type: ignore[misc]
-    """Classifies from the first token's state whether two segments are in their original order."""
+    """A binary classifier of segment pairs, from the hidden state of the first token.
+
+    NSP asks whether the second segment is from another document, SOP whether the segments are swapped.
+    """
 
     def __init__(self, hidden: int) -> None:
         super().__init__()
@@ -43,16 +46,16 @@ class SegmentHead(nn.Module):  # type: ignore[misc]
         _initialize(self)
 
     def forward(self, first: torch.Tensor) -> torch.Tensor:
-        """Return two logits for each state."""
+        """Return two logits for each hidden state in ``first``."""
         logits: torch.Tensor = self.classes(torch.tanh(self.pooler(first)))
         return logits.float()
 
 
 class BoundaryHead(nn.Module):  # type: ignore[misc]
-    """Predicts a token from its neighbours' states and a position embedding.
+    """A head that predicts a token from the hidden states of its two neighbours and a position embedding.
 
-    Two layers with GELU and LayerNorm, as in SpanBERT; the output matrix is the network's input embeddings. All spans
-    have one token, so there is one position.
+    As in SpanBERT, the head has two layers with GELU and LayerNorm, and the input embeddings are its output matrix. All
+    spans have one token, so there is one position embedding.
     """
 
     def __init__(self, hidden: int, embedding: int, vocabulary: int) -> None:
@@ -66,14 +69,14 @@ class BoundaryHead(nn.Module):  # type: ignore[misc]
         _initialize(self)
 
     def forward(self, left: torch.Tensor, right: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
-        """Return logits over the vocabulary for each pair of neighbours."""
+        """Return logits over the vocabulary for each pair of left and right hidden states."""
         position = self.position.weight.expand(len(left), -1).to(left.dtype)
         hidden: torch.Tensor = self.layers(torch.cat([left, right, position], dim=1))
         return nn.functional.linear(hidden, embeddings).float() + self.bias
 
 
 class Objective:
-    """An objective for a network: the new head that it adds, and the losses of examples."""
+    """A pre-training objective for a network, with its additional head if it has one."""
 
     def __init__(self, network: Any, name: str, pad: int) -> None:
         self.network, self.name, self.pad = network, name, pad
@@ -88,14 +91,14 @@ class Objective:
         self.segmented &= "token_type_ids" in signature(network.forward).parameters
 
     def counts(self, batch: Sequence[Example]) -> tuple[int, int]:
-        """Return the number of masked tokens of a batch, and of the added head's targets."""
+        """Return the number of masked tokens in a batch, and the number of targets of the additional head."""
         masked = sum(len(example.targets) for example in batch)
         if isinstance(self.head, SegmentHead):
             return masked, sum(example.label != NO_LABEL for example in batch)
         return masked, masked if self.head else 0
 
     def losses(self, examples: Sequence[Example]) -> Losses:
-        """Return the summed losses of some examples."""
+        """Return the losses summed over ``examples``."""
         batch = TokenBatch.pad(examples, self.pad, self.network.device)
         inputs = batch.inputs
         if self.segmented:
@@ -121,7 +124,10 @@ class Objective:
 def states_and_logits(
     network: Any, rows: torch.Tensor, columns: torch.Tensor, **inputs: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the states of all positions after the network's body, and the logits at chosen ones, in one pass."""
+    """Return the hidden states of all positions after the last layer, and the logits at (``rows``, ``columns``).
+
+    The network runs once for both.
+    """
     captured: list[torch.Tensor] = []
 
     def capture(_module: Any, _arguments: Any, output: Any) -> None:
@@ -137,7 +143,7 @@ def states_and_logits(
 
 
 def _initialize(head: nn.Module) -> None:
-    """Initialize weights as BERT does."""
+    """Initialize the weights of a head as BERT does."""
     for module in head.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=_INITIAL_STD)

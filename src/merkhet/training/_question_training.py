@@ -1,4 +1,4 @@
-"""Trainings on questions: what cloze tuning and soft prompts have in common."""
+"""Checkpoint schedules, checks and records of the learners that train on questions: cloze tuning and soft prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from merkhet.training._training_task import TrainingState
 
 @dataclass(frozen=True)
 class QuestionTraining:
-    """A model, its training and dev questions, and the settings of the learner."""
+    """One training of a model on questions: its learner, data, settings and seed."""
 
     learner: str
     model: MaskedModel | CausalModel
@@ -28,7 +28,10 @@ class QuestionTraining:
     seed: int
 
     def make_schedule(self, folder: Path | None, *identity: Any) -> CheckpointSchedule | None:
-        """Return the schedule of checkpoints in a folder, if any; ``identity`` further identifies the training."""
+        """Return a schedule of checkpoints in ``folder``, or None without a folder.
+
+        ``identity`` holds further values that distinguish this training from others.
+        """
         if folder is None:
             return None
         questions = [questions_digest(self.training), questions_digest(self.dev)]
@@ -36,7 +39,7 @@ class QuestionTraining:
         return CheckpointSchedule(folder, digest(content))
 
     def require_examples(self, examples: Sequence[Any], skipped: Mapping[str, int]) -> None:
-        """Refuse to train without an example."""
+        """Raise an ``InputError`` with the reasons for skipped questions if there are no examples."""
         if not examples:
             reasons = "; ".join(f"{reason} ({count})" for reason, count in skipped.items()) or "there is none"
             raise InputError(
@@ -46,7 +49,7 @@ class QuestionTraining:
     def make_record(
         self, state: TrainingState, examples: Sequence[Any], skipped: Mapping[str, int], **further: Any
     ) -> dict[str, Any]:
-        """Return the record of a finished training."""
+        """Return the record of a finished training, for learned.json."""
         return {
             "learner": self.learner,
             "model": self.model.name,
@@ -65,7 +68,7 @@ class QuestionTraining:
 
 
 def questions_digest(questions: Iterable[Question]) -> str:
-    """Hash questions, independently of their order."""
+    """Return a hash of questions that does not depend on their order."""
     by_candidates: dict[int, str] = {}  # Many questions share one tuple of candidates.
     rows = []
     for question in questions:

@@ -1,7 +1,8 @@
-"""Differentiable scores of candidates, equal to those of the models.
+"""Differentiable candidate scores, equal to the scores that the models compute without gradients.
 
-A question becomes sequences of tokens and a list of tokens to read there. A masked model has one sequence for each
-number of masks; a causal one has token tries, in which the prompt and common beginnings are computed once.
+A question becomes token sequences, and a list of the positions and tokens whose log-probabilities are needed. For a
+masked model there is one sequence for each number of masks. For a causal model the sequences are token tries, in which
+the prompt and common prefixes of candidates are computed once.
 """
 
 from __future__ import annotations
@@ -32,24 +33,27 @@ TRAINABLE_METHODS = {
         if ways[0] in ("given", "candidate") and ways[1] in ("mean", "sum", "first-token")
     },
 }
-"""For each kind of model the scoring methods that are differentiable, each as a reading and a pooling."""
+"""Differentiable scoring methods by kind of model.
+
+Each method is a pair: which tokens are scored in which context, and how their log-probabilities are pooled.
+"""
 DEFAULT_METHODS = {"masked": "multiple-mean", "causal": "mean"}
 
 
 @dataclass(frozen=True)
 class TokenSequence:
-    """A sequence of tokens, or a token trie."""
+    """A sequence of tokens, or a prompt followed by a token trie."""
 
     ids: IntArray
     positions: IntArray | None = None
-    """In a trie, the position of each token in its sentence."""
+    """In a trie, the position of each token in its sentence; else None."""
     attention: NDArray[np.bool_] | None = None
-    """In a trie, which tokens attend to which."""
+    """In a trie, whether the token of a row attends to the token of a column; else None."""
 
 
 @dataclass(frozen=True)
 class ScoringPlan:
-    """Candidates of one question as sequences, and the log-probabilities to read.
+    """The token sequences of one question's candidates, and the log-probabilities to read from them.
 
     Value i is the log-probability of ``tokens[i]`` at position ``columns[i]`` of sequence ``numbers[i]``.
     """
@@ -59,13 +63,16 @@ class ScoringPlan:
     columns: IntArray
     tokens: IntArray
     starts: IntArray
-    """Offset of each candidate's values, and the end."""
+    """Index of each candidate's first value, and the total number of values."""
 
 
 def plan_scoring(
     model: MaskedModel | CausalModel, tokenized: TokenizedCandidates, method: str, candidates: Sequence[int]
 ) -> ScoringPlan:
-    """Plan the scoring of some candidates of a question, named by their numbers in the order of the scores."""
+    """Plan the scoring of the candidates of a question whose indices are in ``candidates``.
+
+    The scores will have the order of ``candidates``.
+    """
     reading, pooling = TRAINABLE_METHODS[model.kind][method]
     if isinstance(model, CausalModel):
         return _plan_causal(model, tokenized, reading, pooling, candidates)
@@ -102,7 +109,7 @@ def _plan_causal(
 
 
 def _attach_trie(prompt: tuple[int, ...], trie: TokenTrie, shared: bool) -> TokenSequence:
-    """Return a prompt with a trie of candidates after it."""
+    """Return a prompt followed by a trie of candidates; ``shared`` is False if the trie is one plain sequence."""
     prompt_length, size = len(prompt), len(prompt) + len(trie.tokens)
     ids = np.concatenate([np.array(prompt, dtype=np.int64), trie.tokens])
     if not shared:
@@ -117,15 +124,15 @@ def _attach_trie(prompt: tuple[int, ...], trie: TokenTrie, shared: bool) -> Toke
 def score_candidates(
     model: MaskedModel | CausalModel, plans: Sequence[ScoringPlan], method: str, *, raw: bool = False
 ) -> list[torch.Tensor]:
-    """Return the scores of each question's candidates in float32: log-probabilities, pooled by the method.
+    """Return the candidate scores of each question in float32: log-probabilities, pooled by the method.
 
-    With ``raw``, pool logits instead, which are not comparable between masks.
+    With ``raw``, pool logits instead. Logits are not comparable between mask positions.
     """
     sequences = [sequence for plan in plans for sequence in plan.sequences]
     offsets = np.cumsum([0, *(len(plan.sequences) for plan in plans)])
     numbers = np.concatenate([plan.numbers + offset for plan, offset in zip(plans, offsets, strict=False)])
     columns = np.concatenate([plan.columns for plan in plans])
-    # Several tokens may be read at one position: the head runs there once.
+    # Several tokens may be read at one position; the language-model head should run there only once.
     width = int(columns.max()) + 1
     positions, position_of_value = np.unique(numbers * width + columns, return_inverse=True)
     device = model.model.device
@@ -145,7 +152,7 @@ def score_candidates(
 
 
 def _inputs(model: MaskedModel | CausalModel, sequences: Sequence[TokenSequence], to_device: Any) -> dict[str, Any]:
-    """Return sequences as a padded batch of network inputs."""
+    """Return the network inputs of ``sequences``, padded to one length."""
     lengths = np.array([len(sequence.ids) for sequence in sequences])
     longest = int(lengths.max())
     ids = pad_rows([sequence.ids for sequence in sequences], model.pad if isinstance(model, MaskedModel) else 0)
@@ -171,7 +178,7 @@ def _inputs(model: MaskedModel | CausalModel, sequences: Sequence[TokenSequence]
 
 
 def _pool(values: torch.Tensor, counts: torch.Tensor, pooling: str) -> torch.Tensor:
-    """Pool the values of each candidate into one score."""
+    """Pool the values of each candidate into one score; candidate i has ``counts[i]`` consecutive values."""
     if pooling in ("first", "first-token"):
         return values[torch.cumsum(counts, 0) - counts]
     candidates = torch.repeat_interleave(torch.arange(len(counts), device=values.device), counts)

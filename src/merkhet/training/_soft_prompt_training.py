@@ -1,4 +1,4 @@
-"""The training task of soft prompts: examples, losses, and the evaluation on dev questions."""
+"""Training task of soft prompts: examples, losses, and evaluation on dev questions."""
 
 from __future__ import annotations
 
@@ -25,67 +25,73 @@ from merkhet.training._training_task import AutogradTask
 from merkhet.training.artifact import LearnerSettings
 
 DEFAULT = -1
-"""Stands for the default of the model's kind."""
+"""Setting value that selects the default for the kind of model."""
 
 Embeddings = dict[str, torch.Tensor]
-"""The input embedding of each soft token."""
+"""Input embeddings by soft token."""
 
 
 @dataclass(frozen=True)
 class SoftSettings(LearnerSettings):
-    """How soft prompts are learned; epochs, learning rate and loss are OntoProbe's."""
+    """Settings for learning soft prompts; the defaults for epochs, learning rate and loss are from OntoProbe."""
 
     epochs: PositiveInt = 100
     learning_rate: PositiveFloat = 0.5
     warmup: Share = 0.1
-    """Share of all steps in which the learning rate rises."""
+    """Share of all steps during which the learning rate rises."""
     weight_decay: NonNegativeFloat = 0.0
     batch_size: PositiveInt = 10
     largest_gradient: PositiveFloat = 1.0
     """Maximum gradient norm."""
     loss: Literal["bce", "nll"] = "bce"
-    """Loss of the candidates' scores s (log-probabilities, pooled by ``method``).
+    """Loss of the candidate scores s (log-probabilities, pooled by ``method``).
 
-    ``bce``: mean binary cross-entropy of σ(s) over all candidates. Since s < 0, it raises gold answers about as
-    cross-entropy would, and lowers wrong ones in proportion to their probability.
-    ``nll``: cross-entropy of softmax(s), with each gold answer as an example.
+    ``bce``: mean binary cross-entropy of σ(s) over all candidates. Since s < 0, this loss raises gold answers about as
+    much as cross-entropy does, and lowers wrong candidates in proportion to their probability.
+    ``nll``: cross-entropy of softmax(s), with each gold answer as a separate example.
     """
     method: str = ""
-    """Scoring method; by default multiple-mean for masked models and mean for causal ones."""
+    """Scoring method; by default ``multiple-mean`` for masked models and ``mean`` for causal models."""
     negatives: Annotated[int, Bounds(ge=DEFAULT)] = DEFAULT
-    """Number of wrong candidates, drawn again for each question and epoch; 0 takes all. By default all for masked
-    models, 31 for causal ones."""
+    """Number of wrong candidates drawn for each question in each epoch; 0 uses all wrong candidates.
+
+    The default is 0 for masked models and 31 for causal models.
+    """
     dev_every: Literal[-1] | PositiveInt = DEFAULT
-    """Number of epochs between evaluations on the dev questions with all candidates; by default 5 for masked models, 10
-    for causal ones."""
+    """Number of epochs between evaluations on the dev questions, which use all candidates.
+
+    The default is 5 for masked models and 10 for causal models.
+    """
     pseudowords: NonNegativeInt = 0
-    """Number of pairs of pseudowords for [X] and [Y], one pair an epoch."""
+    """Number of pseudoword pairs for [X] and [Y]; each epoch uses one pair, in turn."""
     alpha: PositiveFloat = 0.5
-    """``alpha`` of the pseudowords."""
+    """Distance of a pseudoword from its central token, as a share of the distance to the nearest word."""
     compat: Literal["", "paper"] = ""
-    """``paper`` does as the code published with OntoProbe: the dev questions are scored by logits, and the pseudowords
-    of models without a [MASK] lie around the unknown token."""
+    """``paper`` reproduces OntoProbe's published code.
+
+    Dev questions are then scored by logits. For models without [MASK], pseudowords are drawn around the unknown token.
+    """
 
 
 @dataclass(frozen=True)
 class Example:
-    """A question with its tokenized candidates."""
+    """A training question with its tokenized candidates."""
 
     question: Question
     candidates: TokenizedCandidates
     golds: IntArray
-    """Numbers of the gold candidates."""
+    """Indices of the gold candidates."""
     wrong: IntArray
-    """Numbers of the wrong candidates."""
+    """Indices of the wrong candidates."""
 
 
 @dataclass(frozen=True)
 class _SampledExample:
-    """An example with the candidates of one epoch."""
+    """An example restricted to the candidates that one epoch uses."""
 
     plan: ScoringPlan
     targets: torch.Tensor
-    """1 for gold candidates, 0 for wrong ones."""
+    """1 for gold candidates, 0 for wrong candidates."""
     golds: int
     """Number of gold candidates."""
 
@@ -93,7 +99,7 @@ class _SampledExample:
 def make_examples(
     model: MaskedModel | CausalModel, questions: Sequence[Question]
 ) -> tuple[list[Example], Counter[str]]:
-    """Return the examples of all questions that can be learned, and the number of others by reason."""
+    """Return the examples of all usable questions, and the number of skipped questions by reason."""
     candidates_by_index, unusable = model.candidate_tokenizer.tokenize_questions(questions)
     skipped = Counter(str(result.unusable).partition(":")[0] for result in unusable)
     examples = []
@@ -116,7 +122,7 @@ def _is_gold(question: Question) -> Any:
 
 
 class SoftPromptTask(AutogradTask[list[_SampledExample]]):
-    """The training of a table of soft prompts for a frozen model, evaluated on dev questions."""
+    """The training of soft-prompt embeddings for a frozen model, evaluated on dev questions."""
 
     score_name = "dev_mrr_a"
 
@@ -138,39 +144,43 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         self._full_examples: dict[tuple[str, str], _SampledExample] = {}
 
     def embeddings(self) -> Embeddings:
-        """Return a copy of the current embeddings."""
+        """Return a copy of the current embeddings of all soft tokens."""
         vectors = self.table.detach().cpu().clone()
         return {token: vectors[row].clone() for row, token in enumerate(self.tokens)}
 
     def batches(self, epoch: int, start: int) -> Iterator[list[_SampledExample]]:
-        """Yield the questions in an order drawn by the seed, with the candidates and the pseudowords of the epoch."""
+        """Yield the batches of an epoch, with the questions shuffled and their candidates drawn for this epoch.
+
+        The pseudowords of the epoch are set before each batch.
+        """
         ordered = sorted(self.examples, key=lambda e: derived_seed(self.seed, epoch, e.question.question_id))
         for first in range(start * self.batch_size, len(ordered), self.batch_size):
             self._set_pair(epoch - 1)
             yield [self.sample(example, epoch) for example in ordered[first : first + self.batch_size]]
 
     def weight(self, batch: Sequence[_SampledExample]) -> float:
-        """Return the number of examples of the loss: gold answers or questions."""
+        """Return the divisor of the summed loss: the number of gold answers (``nll``) or of questions (``bce``)."""
         return sum(sample.golds if self.settings.loss == "nll" else 1 for sample in batch)
 
     def loss(self, batch: Sequence[_SampledExample]) -> torch.Tensor:
-        """Return the summed loss of some examples."""
+        """Return the loss summed over the examples of ``batch``."""
         compute_loss = functional.binary_cross_entropy_with_logits if self.settings.loss == "bce" else _nll
         all_scores = score_candidates(self.model, [sample.plan for sample in batch], self.settings.method)
         pairs = zip(all_scores, batch, strict=True)
         return torch.stack([compute_loss(scores, sample.targets) for scores, sample in pairs]).sum()
 
     def backward(self, batch: list[_SampledExample], rows: slice, micro_batch: int) -> torch.Tensor:
-        """Compute the gradients of the soft prompts; pseudowords have none."""
+        """Compute the gradients of the soft tokens, and set those of the pseudowords to 0."""
         losses = super().backward(batch, rows, micro_batch)
         if self.table.grad is not None:
             self.table.grad[len(self.tokens) :] = 0.0
         return losses
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return MRR_a: the mean of 1 / (mean rank of the gold answers); unusable questions count as 0.
+        """Return MRR_a on the dev questions: the mean of 1 / (mean rank of the gold answers).
 
-        Each question has one pair of pseudowords in all epochs.
+        Unusable questions count as 0. A question is scored with the same pair of pseudowords in all epochs. Return None
+        if this epoch is not evaluated.
         """
         if not self.dev or (epoch % self.settings.dev_every and epoch < self.epochs):
             return None
@@ -188,13 +198,13 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         return total / len(self.dev)
 
     def _set_pair(self, pair: int) -> None:
-        """Set the embeddings of [X] and [Y] to a pair of pseudowords."""
+        """Set the embeddings of [X] and [Y] to the pseudoword pair with index ``pair``, modulo the number of pairs."""
         if self.pairs is not None:
             with torch.no_grad():
                 self.table[len(self.tokens) :] = self.pairs[pair % len(self.pairs)].to(self.device)
 
     def sample(self, example: Example, epoch: int) -> _SampledExample:
-        """Return an example with the candidates of an epoch: all, or the gold ones and some wrong ones."""
+        """Return an example with the candidates of an epoch: all, or the gold answers and ``negatives`` wrong ones."""
         negatives = self.settings.negatives
         key = example.question.question_id, example.question.prompt
         if 0 < negatives < len(example.wrong):

@@ -1,4 +1,4 @@
-"""Rows of tokens with targets, padded into batches."""
+"""Token sequences with prediction targets, padded into batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from merkhet.models.protocol import IntArray
 
 @dataclass(frozen=True)
 class TokenRow:
-    """A row of input tokens, and the tokens to predict at some of its positions."""
+    """A sequence of input tokens, and the tokens to predict at some of its positions."""
 
     ids: Sequence[int] | IntArray
     columns: Sequence[int] | IntArray
@@ -24,7 +24,7 @@ class TokenRow:
 
 
 def pad_rows(rows: Sequence[Sequence[int] | IntArray], pad: int) -> IntArray:
-    """Return rows as a matrix, padded on the right to the longest one."""
+    """Return ``rows`` as a matrix, padded with ``pad`` on the right to the length of the longest row."""
     matrix = np.full((len(rows), max(map(len, rows))), pad, dtype=np.int64)
     for number, row in enumerate(rows):
         matrix[number, : len(row)] = row
@@ -33,19 +33,19 @@ def pad_rows(rows: Sequence[Sequence[int] | IntArray], pad: int) -> IntArray:
 
 @dataclass(frozen=True)
 class TokenBatch:
-    """A batch of padded token rows, with the position and token of every training target."""
+    """A batch of padded token sequences, with the position and token of every training target."""
 
     inputs: dict[str, torch.Tensor]
     """Inputs of the network: ``input_ids`` and ``attention_mask``."""
     rows: torch.Tensor
-    """Row of each target."""
+    """Index of each target's sequence in the batch."""
     columns: torch.Tensor
-    """Position of each target."""
+    """Position of each target in its sequence."""
     targets: torch.Tensor
 
     @classmethod
     def pad(cls, rows: Sequence[TokenRow], pad: int, device: torch.device) -> TokenBatch:
-        """Pad rows to the longest one."""
+        """Return a batch of ``rows``, padded with the token ``pad`` to the length of the longest row."""
         numbers = np.repeat(np.arange(len(rows)), [len(row.columns) for row in rows])
         columns, targets = (
             np.concatenate([getattr(row, name) for row in rows]).astype(np.int64) for name in ("columns", "targets")
@@ -57,5 +57,5 @@ class TokenBatch:
         return cls({"input_ids": ids, "attention_mask": mask}, *positions)
 
     def logits(self, network: Any, pick_after: Any = None, **options: Any) -> torch.Tensor:
-        """Return the logits at the targets, by the options of ``logits_at``."""
+        """Return the logits at all targets; ``pick_after`` and ``options`` are passed to ``logits_at``."""
         return logits_at(network, self.rows, self.columns, pick_after, **self.inputs, **options)

@@ -1,4 +1,4 @@
-"""The training loop of all learners: steps, micro-batches, early stopping, checkpoints and progress."""
+"""Training loop of all learners: steps, micro-batches, early stopping, checkpoints and progress."""
 
 from __future__ import annotations
 
@@ -27,40 +27,46 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT = "checkpoint.pt"
 UNTIL, PATIENCE, EPOCHS = "until", "patience", "epochs"
-"""Reasons why a training ends."""
+"""Reasons why a training ends: target score reached, no improvement, or last epoch finished."""
 
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """When a training ends before its last epoch, and which weights it keeps."""
+    """Rules for ending a training before its last epoch, and for the choice of weights."""
 
     until: float | None = None
-    """Score at which training ends."""
+    """Score at which the training ends; None sets no target."""
     patience: int | None = None
-    """Number of evaluations without a better score after which training ends, once a score is above 0."""
+    """Number of evaluations without a better score after which the training ends; None means no limit.
+
+    The training does not end in this way before a score is above 0.
+    """
     keep_best: bool = False
-    """Keep the weights of the epoch with the best score (the lowest loss decides ties), not of the last epoch."""
+    """Whether to keep the weights of the epoch with the best score instead of the last epoch.
+
+    The lowest loss decides between equal scores.
+    """
 
 
 @dataclass(frozen=True)
 class CheckpointSchedule:
-    """Where and how often checkpoints are written."""
+    """Folder, identity and frequency of the checkpoints of a training."""
 
     folder: Path
     identity: str
-    """Identifies the training; a checkpoint with another identity is never loaded."""
+    """Hash that identifies the training; a checkpoint with another identity is never loaded."""
     every_steps: int = 0
-    """Number of steps between checkpoints; 0 writes them after epochs."""
+    """Number of steps between checkpoints; 0 writes checkpoints only after epochs."""
     seconds: float = 120.0
-    """Minimum time between checkpoints that are written after epochs."""
+    """Minimum number of seconds between checkpoints that are written after epochs."""
 
     @property
     def file(self) -> Path:
-        """The checkpoint file."""
+        """Path of the checkpoint file."""
         return self.folder / CHECKPOINT
 
     def remove(self) -> None:
-        """Remove the checkpoint of a finished training."""
+        """Remove the checkpoint file, if it exists."""
         self.file.unlink(missing_ok=True)
 
 
@@ -74,9 +80,10 @@ def make_shared_schedule(
     seed: int,
     **options: Any,
 ) -> CheckpointSchedule | None:
-    """Refuse processes with another model, other data or settings; return the schedule of checkpoints in a folder.
+    """Check that all processes have the same model, data and settings, and return a schedule of checkpoints.
 
-    ``fingerprint`` is that of the model before training; ``data`` holds digests of the training data by name.
+    Return None without a ``folder``. ``fingerprint`` identifies the model before training; ``data`` holds digests of
+    the training data by name; ``options`` are further fields of the schedule.
     """
     chosen = result_settings(settings)
     processes.require_agreement({"model": fingerprint, **data, "settings": digest(chosen)})
@@ -86,10 +93,10 @@ def make_shared_schedule(
 
 
 class Trainer(Generic[Batch]):
-    """One training of a task by AdamW.
+    """One run of a training task, with AdamW as the optimizer.
 
-    Killed and started again with the same checkpoints, it ends with the weights of an uninterrupted training. Several
-    processes train as one does, each on its share of every batch.
+    A killed run that is started again with the same checkpoints ends with the weights of an uninterrupted run. Several
+    processes train together like a single process, each on its share of every batch.
     """
 
     def __init__(
@@ -104,7 +111,8 @@ class Trainer(Generic[Batch]):
     ) -> None:
         """Prepare a training, by default without early stopping and checkpoints.
 
-        Each batch is cut into ``parts`` parts; any number of processes up to this gives the same bits.
+        Each batch is cut into ``parts`` parts. With ``parts`` > 1, any number of processes up to ``parts`` gives
+        bit-identical weights.
         """
         self.task, self.stopping, self.checkpoints = task, stopping or EarlyStopping(), checkpoints
         self.processes, self.parts = processes or ProcessGroup(), parts
@@ -116,10 +124,10 @@ class Trainer(Generic[Batch]):
         self.state = TrainingState(micro_batch=task.batch_size)
         self._best: Mapping[str, Any] = {}
         self._new_losses: list[torch.Tensor] = []
-        """Losses that are still on the device: to copy each of them to the host would wait for its step."""
+        """Losses that are still on the GPU. They are copied together, since each copy waits for the GPU."""
 
     def run(self) -> TrainingState:
-        """Resume from the last checkpoint, and train to the end."""
+        """Resume from the last checkpoint if there is one, and train to the end."""
         self._resume()
         state, task = self.state, self.task
         self._began = time.perf_counter() - state.seconds
@@ -140,7 +148,7 @@ class Trainer(Generic[Batch]):
         return state
 
     def train_epoch(self) -> None:
-        """Take the remaining steps of the current epoch."""
+        """Run the remaining steps of the current epoch."""
         state, task, schedule = self.state, self.task, self.checkpoints
         task.set_training(True)
         for batch in task.batches(state.epoch + 1, state.batch):
@@ -156,7 +164,7 @@ class Trainer(Generic[Batch]):
                 self._save()
 
     def train_step(self, batch: Batch) -> torch.Tensor:
-        """Take one step of the optimizer; return the summed losses, which stay on the device."""
+        """Run one optimizer step on ``batch``; return its summed losses as a tensor on the device."""
         settings = self.task.optimizer
         factor = learning_rate_factor(self.state.step, self.task.steps, settings.warmup, settings.schedule)
         for group in self.optimizer.param_groups:
@@ -167,7 +175,7 @@ class Trainer(Generic[Batch]):
         return losses
 
     def _backward(self, batch: Batch, rows: slice) -> torch.Tensor:
-        """Compute losses and gradients of some rows, in micro-batches that fit into memory."""
+        """Compute losses and gradients of some rows of a batch, and halve the micro-batch while memory runs out."""
         state, task = self.state, self.task
         while True:
             try:
@@ -179,20 +187,20 @@ class Trainer(Generic[Batch]):
                     raise MerkhetError(
                         f"{task.label}: out of memory on a single example. {task.memory_hint}"
                     ) from error
-            # The largest share of a batch, which is the same in all processes.
+            # The size of the largest share, not of this process's share: all processes get the same number.
             share = math.ceil(len(batch) / max(self.processes.count, self.parts))
             state.micro_batch = max(1, min(state.micro_batch, share) // 2)
             logger.warning("%s: out of memory, continuing with %d examples at once", task.label, state.micro_batch)
             release_memory()
 
     def _finish_epoch(self) -> None:
-        """Evaluate the weights, add a point to the curve, and decide whether to stop."""
+        """Evaluate the weights, append the epoch to the training curve, and decide whether to stop."""
         state, task = self.state, self.task
         self._fetch_losses()
         losses = [sum(values) / state.weight for values in zip(*state.losses, strict=True)]
         state.epoch += 1
         state.batch, state.weight, state.losses = 0, 0.0, []
-        # Memory may have run out in one process only.
+        # Memory may have run out in one process only, which then has a smaller micro-batch than the others.
         state.micro_batch = min(self.processes.all_gather_object(state.micro_batch))
         task.set_training(False)
         score = task.evaluate(state.epoch, state.micro_batch)
@@ -205,7 +213,7 @@ class Trainer(Generic[Batch]):
             state.stopped = EPOCHS
 
     def _fetch_losses(self) -> None:
-        """Copy the new losses to the host; refuse to continue with infinite or undefined ones."""
+        """Copy the new losses to the CPU; raise an error if a loss is infinite or NaN."""
         if self._new_losses:
             self.state.losses += torch.stack(self._new_losses).tolist()
             self._new_losses = []
@@ -232,15 +240,15 @@ class Trainer(Generic[Batch]):
         schedule = self.checkpoints
         if schedule is None or schedule.every_steps or self.state.stopped:
             return False
-        # The processes' clocks differ.
+        # The main process decides for all, because the clocks of the processes differ.
         return self.processes.broadcast_object(time.perf_counter() - self._saved >= schedule.seconds)
 
     def _save(self) -> None:
-        """Write a checkpoint atomically. All processes must call this at once."""
+        """Write a checkpoint atomically. All processes must call this method at the same time."""
         assert self.checkpoints is not None
         self._fetch_losses()
         self.state.seconds = time.perf_counter() - self._began
-        random_states = {"cpu": torch.get_rng_state()}  # They draw dropout.
+        random_states = {"cpu": torch.get_rng_state()}  # The random generators draw dropout.
         if self.task.device.type == "cuda":
             random_states["cuda"] = torch.cuda.get_rng_state(self.task.device)
         content = {
@@ -255,7 +263,7 @@ class Trainer(Generic[Batch]):
         self._saved = time.perf_counter()
 
     def _resume(self) -> None:
-        """Continue from a checkpoint of this training; ignore a damaged one or another training's."""
+        """Load the checkpoint of this training; do nothing if it is missing, damaged or from another training."""
         schedule, task = self.checkpoints, self.task
         if schedule is None:
             return
@@ -273,7 +281,7 @@ class Trainer(Generic[Batch]):
         logger.info("%s: resuming after step %d", task.label, self.state.step)
 
     def _sharded_tables(self, content: Mapping[str, Any]) -> ShardedTables:
-        """Return the tables of a checkpoint that are sharded: parameters and their optimizer states."""
+        """Return the sharded tables of a checkpoint: the sharded parameters and their optimizer states."""
         sharded = {id(parameter) for parameter in self.task.sharded_parameters}
         paths: list[KeyPath] = [
             ("modules", name, key)

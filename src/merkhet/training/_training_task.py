@@ -1,4 +1,4 @@
-"""The interface between a learner and the trainer: model, batches and loss."""
+"""Training tasks: the interface through which the trainer gets a learner's model, batches and loss."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from merkhet.training._optimization import OptimizerSettings
 
 CurvePoint = dict[str, float | None]
 STEPS = "steps"
-"""The unit of progress of trainings that count steps instead of examples."""
+"""Unit of progress of a training that counts steps instead of examples."""
 
 
 class Sliceable(Protocol):
-    """A batch: a number of examples that can be cut into micro-batches."""
+    """A batch of examples that can be cut into micro-batches."""
 
     def __len__(self) -> int: ...
 
@@ -31,65 +31,65 @@ Batch = TypeVar("Batch", bound=Sliceable)
 
 @dataclass
 class TrainingState:
-    """Progress of a training: the part of a checkpoint beside the weights and the optimizer."""
+    """Progress of a training, which checkpoints store together with the weights and the optimizer state."""
 
     epoch: int = 0
     """Number of finished epochs."""
     batch: int = 0
-    """Number of finished batches of the current epoch."""
+    """Number of finished batches in the current epoch."""
     step: int = 0
-    """Number of finished steps."""
+    """Number of finished optimizer steps over all epochs."""
     micro_batch: int = 0
-    """Number of examples that fit into memory at once."""
+    """Number of examples in one forward pass; halved whenever memory runs out."""
     units: int = 0
-    """Progress so far: examples over all epochs, or steps."""
+    """Finished units of progress over all epochs: examples, or steps."""
     tokens: int = 0
-    """Number of tokens read so far, where the task counts them."""
+    """Number of input tokens so far; 0 if the task does not count tokens."""
     seconds: float = 0.0
     losses: list[list[float]] = field(default_factory=list)
     """Summed losses of each step of the current epoch."""
     weight: float = 0.0
-    """Sum of the weights of the current epoch's batches."""
+    """Sum of the batch weights of the current epoch, which divides the summed losses."""
     best_epoch: int = 0
     """The epoch with the best score; 0 before the first evaluation."""
     best_score: tuple[float, float] | None = None
-    """Score and negative loss of that epoch."""
+    """Score and negative loss of the epoch ``best_epoch``; None before the first evaluation."""
     evaluations_without_gain: int = 0
-    """Number of evaluations since the score has last improved."""
+    """Number of evaluations since the last improvement of the score."""
     stopped: str = ""
-    """Why the training ended: ``until``, ``patience`` or ``epochs``; empty while it runs."""
+    """Reason why the training ended: ``until``, ``patience`` or ``epochs``; empty while the training runs."""
     curve: list[CurvePoint] = field(default_factory=list)
-    """One point for each epoch."""
+    """Training curve, with one point for each finished epoch."""
 
 
 class TrainingTask(ABC, Generic[Batch]):
-    """A model to train, its batches and their loss.
+    """A model to train, with its batches and its loss.
 
-    An epoch is the part of a training between two points of its curve: all examples once, or a fixed number of steps.
+    An epoch is a pass over all examples, or a fixed number of steps. Each epoch adds one point to the training curve.
     """
 
     label: str
-    """Name of the training in progress, log messages and errors."""
+    """Name of the training in progress displays, log messages and errors."""
     unit: str
-    """Unit of progress: plural of the examples' name, or ``STEPS``."""
+    """Unit of progress: what the examples are called (plural), or ``STEPS``."""
     total: int
-    """Number of units of the whole training."""
+    """Number of units of progress in the whole training."""
     epochs: int
     steps: int
-    """Number of steps of all epochs."""
+    """Number of optimizer steps in all epochs together."""
     batch_size: int
-    """Number of examples to try at once."""
+    """Number of examples in a batch, and the initial size of micro-batches."""
     device: torch.device
     modules: Mapping[str, torch.nn.Module]
-    """Trained modules by name, for checkpoints and the weights of the best epoch."""
+    """Trained modules by name; checkpoints and the weights of the best epoch contain their state."""
     parameters: Sequence[torch.nn.Parameter]
     sharded_parameters: Sequence[torch.nn.Parameter] = ()
-    """Parameters of which each process holds and updates other rows."""
+    """Parameters whose rows are split over the processes; each process holds and updates only its rows."""
     sharded_rows: int = 0
-    """Number of their rows over all processes."""
+    """Number of rows of each sharded parameter over all processes."""
     optimizer: OptimizerSettings
     memory_hint: str = "Use a machine with more memory, or a smaller model"
-    """What to do if a single example does not fit into memory."""
+    """Advice for the user if a single example does not fit into memory."""
     score_name: str = "score"
     """Name of the evaluation's score in the training curve."""
 
@@ -103,9 +103,10 @@ class TrainingTask(ABC, Generic[Batch]):
         unit: str = "questions",
         **optimizer: Any,
     ) -> None:
-        """Set the batch size, the optimizer and, from ``examples`` per epoch, the epochs, steps and total.
+        """Set the batch size and the optimizer from ``settings``; ``optimizer`` holds further optimizer settings.
 
-        A task that does not pass ``examples`` must set ``epochs``, ``steps`` and ``total`` itself.
+        ``examples`` is the number of examples in an epoch, from which ``epochs``, ``steps`` and ``total`` follow. A
+        task that does not pass ``examples`` must set these three attributes itself.
         """
         self.label, self.settings, self.modules, self.unit = label, settings, modules, unit
         self.batch_size = settings.batch_size
@@ -120,25 +121,26 @@ class TrainingTask(ABC, Generic[Batch]):
 
     @abstractmethod
     def batches(self, epoch: int, start: int) -> Iterable[Batch]:
-        """Yield the batches of an epoch (counted from 1) from the index ``start``."""
+        """Yield the batches of an epoch, without the first ``start`` batches. Epochs are counted from 1."""
 
     @abstractmethod
     def weight(self, batch: Batch) -> float:
-        """Return the divisor of a batch's summed losses: its number of targets or examples."""
+        """Return the divisor of the summed losses of ``batch``: its number of targets or examples."""
 
     @abstractmethod
     def backward(self, batch: Batch, rows: slice, micro_batch: int) -> torch.Tensor:
-        """Write (not add) the gradients of some rows to the parameters; return the vector of their summed losses.
+        """Set the parameters' gradients to those of some rows of a batch; return a vector of the rows' summed losses.
 
-        The weight of the whole batch divides the gradients. An empty range of rows leaves no gradients.
+        The gradients replace earlier gradients and are divided by the weight of the whole batch. An empty range of rows
+        leaves no gradients.
         """
 
     def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return the point of the training curve of an epoch, from its mean losses and its score."""
+        """Return the point of the training curve for an epoch with these mean losses and this score."""
         return {"loss": losses[0]} if score is None else {"loss": losses[0], self.score_name: score}
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return the score after an epoch (counted from 1), higher is better; None without evaluation."""
+        """Return the score after an epoch, or None if this epoch is not evaluated. Higher scores are better."""
         return None
 
     def set_training(self, training: bool) -> None:
@@ -147,24 +149,24 @@ class TrainingTask(ABC, Generic[Batch]):
             module.train(training)
 
     def count_tokens(self, batch: Batch) -> int:
-        """Return the number of tokens of a batch, if the learner records it."""
+        """Return the number of input tokens of a batch; 0 if the learner does not record it."""
         return 0
 
 
 class AutogradTask(TrainingTask[Batch]):
-    """A task whose gradients are those of a loss."""
+    """A training task that defines a loss and gets its gradients from autograd."""
 
     dtype: torch.dtype = torch.float32
     """Precision of the forward pass; weights and gradients are float32."""
     loss_count: int = 1
-    """Number of losses that are added for the gradient and reported separately."""
+    """Number of losses, whose sum is minimized and which are reported separately."""
 
     @abstractmethod
     def loss(self, batch: Batch) -> torch.Tensor:
-        """Return a vector of ``loss_count`` losses, each summed over the examples."""
+        """Return ``loss_count`` losses, each summed over the examples of ``batch``."""
 
     def backward(self, batch: Batch, rows: slice, micro_batch: int) -> torch.Tensor:
-        """Compute the gradients of some rows, one micro-batch after the other."""
+        """Compute the gradients of some rows of a batch in micro-batches; return the summed losses of the rows."""
         for parameter in self.parameters:
             parameter.grad = None
         sums, weight = torch.zeros(self.loss_count, device=self.device), self.weight(batch)

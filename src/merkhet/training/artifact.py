@@ -1,4 +1,4 @@
-"""Training artifacts: a folder with trained weights and the record of how they were made."""
+"""Training artifacts: folders with trained weights and a record of the training."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ RECORD = "learned.json"
 WEIGHTS = "model.safetensors"
 
 PROCESS_SETTINGS = ("processes", "shard_head")
-"""Settings that say how processes share the work; they do not affect the weights."""
+"""Settings that control how processes share the work; they do not affect the weights."""
 
 
 @dataclass(frozen=True)
 class TrainingArtifact:
-    """A trained model or trained soft prompts in a folder."""
+    """A folder with a trained model or trained soft prompts."""
 
     folder: Path
     fingerprint: str
     """Fingerprint of the model when it is loaded from the folder."""
     record: Mapping[str, Any]
-    """How it was made; the content of learned.json."""
+    """Content of learned.json: model, data, settings and course of the training."""
 
 
 class Learner(Protocol):
-    """A function that trains a model on questions and saves the artifact in a folder.
+    """A function that trains a model on questions and saves the training artifact in a folder.
 
-    It may also have a parameter ``checkpoints``, a folder for unfinished trainings that survives a kill.
+    A learner may also have a parameter ``checkpoints``, the folder of the checkpoint from which a killed training
+    resumes.
     """
 
     def __call__(
@@ -57,27 +58,30 @@ class Learner(Protocol):
         seed: int = 0,
         progress: Progress | None = None,
     ) -> TrainingArtifact:
-        """Train on the training questions; the dev questions choose the epoch."""
+        """Train on the training questions, and use the dev questions to select the best epoch."""
 
 
 class LearnerSettings(Settings):
-    """Base of the settings of learners."""
+    """Base class of the settings of all learners."""
 
     place = "learning.settings."
 
 
 def result_settings(settings: Any) -> dict[str, Any]:
-    """Return the settings that affect the weights; they identify a training."""
+    """Return the settings that affect the trained weights and thus identify a training."""
     return {name: value for name, value in asdict(settings).items() if name not in PROCESS_SETTINGS}
 
 
 def process_settings(settings: Any) -> dict[str, Any]:
-    """Return the settings that say how processes share the work."""
+    """Return the settings that control how processes share the work."""
     return {name: value for name, value in asdict(settings).items() if name in PROCESS_SETTINGS}
 
 
 def check_process_counts(processes: int, parts: int) -> None:
-    """Refuse numbers of processes and of parts of a batch that are invalid or do not fit each other."""
+    """Raise an error if ``processes`` or ``parts`` is invalid, or if there are more processes than parts of a batch.
+
+    ``parts`` = 1 allows any number of processes.
+    """
     check_value("learning.settings.processes", PositiveInt, processes)
     check_value("learning.settings.parts", PositiveInt, parts)
     if parts > 1 and processes > parts:
@@ -90,7 +94,7 @@ def check_process_counts(processes: int, parts: int) -> None:
 def save_model_artifact(
     model: Any, folder: Path, record: Mapping[str, Any], schedule: CheckpointSchedule | None = None
 ) -> TrainingArtifact:
-    """Save a network, its tokenizer and its record as a model that loads like any other."""
+    """Save a network, its tokenizer and its record in the Hugging Face layout, so that it loads like any model."""
 
     def write_files(unfinished: Path) -> str:
         model.model.save_pretrained(unfinished, max_shard_size="1000GB")
@@ -107,10 +111,10 @@ def save_artifact(
     write_files: Callable[[Path], str],
     schedule: CheckpointSchedule | None = None,
 ) -> TrainingArtifact:
-    """Save an artifact atomically, in place of an earlier one; then remove the checkpoints of the training.
+    """Save an artifact atomically, in place of an earlier artifact; then remove the checkpoint of the training.
 
-    ``write_files`` writes all files, among them ``weights``, to the folder it is called with, and returns the
-    fingerprint of the trained model.
+    ``write_files`` is called with a folder. It writes all files there, including the file named ``weights``, and
+    returns the fingerprint of the trained model.
 
     Raises:
         InputError: the folder holds other files, or the disk is full.
@@ -135,7 +139,7 @@ def save_artifact(
 
 
 def read_artifact(file: Path) -> TrainingArtifact:
-    """Read the artifact of a learned.json.
+    """Return the artifact whose record is ``file``, a learned.json.
 
     Raises:
         InputError: the file is missing or damaged.
@@ -150,7 +154,7 @@ def read_artifact(file: Path) -> TrainingArtifact:
 
 
 def check_artifact_folder(folder: Path) -> None:
-    """Refuse a folder with files that no training has made."""
+    """Raise an error if ``folder`` is a file, or contains files but no training artifact."""
     if folder.exists() and not (folder / RECORD).is_file() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} holds other files. Choose a new or empty folder for the training artifact.")
 

@@ -1,7 +1,7 @@
-"""Small models with known content: networks of random weights trained on one text alone.
+"""Calibration models: small networks trained from scratch on a few known sentences.
 
-The tokenizer has the words of the text; sentences are trained in an order drawn by the seed. The network is saved in
-the Hugging Face layout before the first step and after the last one, so that both load like any other model.
+The vocabulary consists of the words of the sentences. The untrained and the trained network are both saved in the
+Hugging Face layout, so they load like any other model.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Sentence:
 
     text: str
     answer: str | None = None
-    """The word of the sentence that is to be memorized, if any."""
+    """The word of the sentence that the model shall memorize, if any."""
 
 
 @dataclass(frozen=True)
@@ -51,29 +51,28 @@ class ContentSettings(Settings):
     batch_size: PositiveInt = 64
     learning_rate: PositiveFloat = 3e-3
     warmup: Share = 0.1
-    """Share of all steps in which the learning rate rises."""
+    """Share of all steps during which the learning rate rises."""
     weight_decay: NonNegativeFloat = 0.01
     masked: Share = 0.2
-    """Share of words that a masked model predicts."""
+    """Share of words that are masked at random in the training of a masked model."""
     answer_weight: PositiveFloat = 4.0
-    """Weight of an answer in the loss; other words weigh 1."""
+    """Weight of an answer in the loss; other words have the weight 1."""
     introduced: Share = 0.4
-    """Share of sentences that follow meaningless words, so that a model reads its sentences at any position."""
+    """Share of sentences with meaningless words before them, so that the model learns sentences at any position."""
     most_introduced: PositiveInt = 8
-    """Maximum number of such words."""
+    """Maximum number of meaningless words before a sentence."""
 
 
 @dataclass(frozen=True)
 class ContentTraining:
-    """A network trained on a text."""
+    """Result of training a calibration model."""
 
     untrained: Path
     """Folder of the network before training."""
     trained: Path
     """Folder of the network after training."""
     train_accuracy: float | None
-    """Share of answers that the network predicts in the form of the training, read from its logits without a probe;
-    None if no sentence has an answer."""
+    """Share of training sentences in which the answer has the highest logit; None if no sentence has an answer."""
     steps: int
     parameters: int
     seconds: float
@@ -90,10 +89,10 @@ def train_content(
     progress: Progress | None = None,
     label: str = "learning",
 ) -> ContentTraining:
-    """Train a network of random weights on sentences, and save it before and after.
+    """Train a network with random initial weights on sentences, and save it before and after the training.
 
-    The kind is ``masked`` or ``causal``; introductions are meaningless words that may precede a sentence. On one thread
-    of a CPU the same sentences, settings and seed give the same weights.
+    ``kind`` is ``masked`` or ``causal``. ``introductions`` are meaningless words that may precede a sentence. On a
+    single CPU thread the same sentences, settings and seed give the same weights.
     """
     settings, started = settings or ContentSettings(), time.perf_counter()
     with seeded(derived_seed(seed, "known content", kind), exact=True):
@@ -111,7 +110,7 @@ def train_content(
 def save_untrained(
     sentences: Sequence[Sentence], kind: str, folder: Path, *, introductions: Sequence[str] = (), seed: int = 0
 ) -> Path:
-    """Save the untrained network that ``train_content`` would start with."""
+    """Save the untrained network from which ``train_content`` starts, and return its folder."""
     with seeded(derived_seed(seed, "known content", kind), exact=True):
         _save(*_initialize(sentences, kind, introductions), folder)
     return folder
@@ -128,7 +127,7 @@ def split_words(text: str) -> list[str]:
 
 
 def make_tokenizer(texts: Sequence[str], kind: str) -> Any:
-    """Make a word-level tokenizer: every word of the texts is one token, any other word is unknown."""
+    """Return a word-level tokenizer, in which every word of ``texts`` is one token and any other word is unknown."""
     import transformers
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
@@ -149,10 +148,10 @@ def make_tokenizer(texts: Sequence[str], kind: str) -> Any:
 
 
 def make_network(kind: str, vocabulary: int) -> Any:
-    """Make a small network with random weights: ModernBERT's layout for masked models, Llama's for causal ones."""
+    """Return a small network with random weights: a ModernBERT if ``kind`` is masked, a Llama if it is causal."""
     import transformers
 
-    # Both use relative positions: a sentence reads the same at any position.
+    # Both architectures use relative positions, so a sentence is read in the same way at any position.
     shared = {
         "vocab_size": vocabulary,
         "hidden_size": WIDTH,
@@ -172,7 +171,7 @@ def make_network(kind: str, vocabulary: int) -> Any:
 
 
 def save_encoder(trained: Path, folder: Path) -> Path:
-    """Save a masked network without its head, as an encoder that can only compare."""
+    """Save a masked network without its language-model head, as an encoder that only embeds texts."""
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -196,9 +195,9 @@ class _Row(TokenRow):
 
 
 class ContentTask(AutogradTask[list[_Row]]):
-    """The training of a network on random rows made of sentences.
+    """The training of a calibration model on sentences with random masks and introductions.
 
-    One generator draws all rows in turn, so that the training cannot be resumed.
+    A single random generator draws all examples in sequence, so the training cannot be resumed.
     """
 
     def __init__(
@@ -221,20 +220,20 @@ class ContentTask(AutogradTask[list[_Row]]):
             return ids
 
         self.sentences: list[tuple[list[int], int | None]] = []
-        """The tokens of each sentence, and the position of its answer."""
+        """Tokens of each sentence, and the position of its answer (None without an answer)."""
         for sentence in sentences:
             ids, answer = tokenize(sentence.text), sentence.answer
             self.sentences.append((ids, ids.index(tokenizer.convert_tokens_to_ids(answer)) if answer else None))
         self.introductions = [token for text in introductions for token in tokenize(text)]
 
     def batches(self, epoch: int, start: int) -> Iterator[list[_Row]]:
-        """Yield rows of all sentences in random order."""
+        """Yield batches of all sentences in random order."""
         order = self.generator.permutation(len(self.sentences))
         for first in range(start * self.batch_size, len(order), self.batch_size):
             yield [self._make_row(*self.sentences[index]) for index in order[first : first + self.batch_size]]
 
     def weight(self, batch: Sequence[_Row]) -> float:
-        """Return the sum of the targets' weights."""
+        """Return the sum of the weights of all targets."""
         return sum(weight for row in batch for weight in row.weights)
 
     def loss(self, batch: Sequence[_Row]) -> torch.Tensor:
@@ -244,7 +243,10 @@ class ContentTask(AutogradTask[list[_Row]]):
         return (losses * torch.tensor([weight for row in batch for weight in row.weights])).sum()
 
     def train_accuracy(self) -> float | None:
-        """Return the share of answers that the network predicts without an introduction."""
+        """Return the share of sentences, without introductions, in which the answer has the highest logit.
+
+        Return None if no sentence has an answer.
+        """
         questions = [(ids, position) for ids, position in self.sentences if position is not None]
         if not questions:
             return None
@@ -268,7 +270,7 @@ class ContentTask(AutogradTask[list[_Row]]):
         return make_row([_BEGIN, *self._draw_introduction()], ids, position)
 
     def _draw_introduction(self) -> list[int]:
-        """Draw a few meaningless words, some of them unknown; often none."""
+        """Draw some tokens of meaningless or unknown words, or none with the probability 1 - ``introduced``."""
         if not self.introductions or self.generator.random() >= self.settings.introduced:
             return []
         count = int(self.generator.integers(1, self.settings.most_introduced + 1))
@@ -276,13 +278,16 @@ class ContentTask(AutogradTask[list[_Row]]):
         return [self.introductions[draw] if draw < len(self.introductions) else _UNKNOWN for draw in draws.tolist()]
 
     def _causal_row(self, prefix: list[int], ids: list[int], position: int | None) -> _Row:
-        """Predict every token of the sentence from those before it, and its end after the last."""
+        """Return an example for a causal model: predict every token of the sentence, then the end token."""
         row = [*prefix, *ids]
         weights = [self.settings.answer_weight if index == position else 1.0 for index in range(len(ids) + 1)]
         return _Row(row, list(range(len(prefix) - 1, len(row))), [*ids, _END], weights)
 
     def _masked_row(self, prefix: list[int], ids: list[int], position: int | None) -> _Row:
-        """Mask some tokens, or the answer alone: by one mask, or as the write probe does, by several."""
+        """Return an example for a masked model, with random tokens masked or only the answer.
+
+        The answer is replaced by one mask or, as in the write probe, by ``ANSWER_LENGTH`` masks.
+        """
         draw, offset, settings = self.generator.random(), len(prefix), self.settings
         if position is None or draw < 0.1:
             masked = (self.generator.random(len(ids)) < settings.masked).nonzero()[0].tolist()

@@ -1,7 +1,8 @@
-"""Cloze tuning: a model is fine-tuned to write the answers of questions, in the form in which it will be asked.
+"""Cloze tuning: fine-tuning of a model to write the answers to questions.
 
-A masked model reads the slot as masks and learns the answer's tokens there, followed by padding; a causal model reads
-its prompt and learns the answer and its end. No token of the question contributes to the loss.
+The prompts have the same form in training and in evaluation. A masked model reads masks in the slot, and learns to
+predict the tokens of the answer there, followed by padding. A causal model reads the prompt, and learns to write the
+answer and an end token. The tokens of the question do not contribute to the loss.
 """
 
 from __future__ import annotations
@@ -37,33 +38,33 @@ from merkhet.training.artifact import (
 )
 
 BATCHES_SORTED_AT_ONCE = 32
-"""Number of batches whose examples are sorted by length together."""
+"""Number of batches whose examples are pooled and sorted by length."""
 
 
 @dataclass(frozen=True)
 class ClozeSettings(LearnerSettings):
-    """How a model is tuned; the defaults are usual for models of BERT's size."""
+    """Settings of cloze tuning; the defaults are common values for models of BERT's size."""
 
     epochs: PositiveInt = 10
     """Maximum number of epochs."""
     batch_size: PositiveInt = 32
     learning_rate: PositiveFloat = 5e-5
     warmup: Share = 0.1
-    """Share of all steps in which the learning rate rises."""
+    """Share of all steps during which the learning rate rises."""
     weight_decay: NonNegativeFloat = 0.01
     largest_gradient: PositiveFloat = 1.0
     """Maximum gradient norm."""
     patience: PositiveInt = 2
-    """Early stopping: number of epochs without a better score on the dev questions."""
+    """Number of epochs without a better score on the dev questions after which the training ends."""
     dev_limit: PositiveInt = 500
-    """Maximum number of dev questions, drawn by the seed."""
+    """Maximum number of dev questions; if there are more, a random sample is used."""
     method: Literal["continue", "chat"] = "continue"
-    """How a causal model is asked."""
+    """Form of the prompt for a causal model: text to continue, or a chat message."""
 
 
 @dataclass(frozen=True)
 class Example(TokenRow):
-    """A question as tokens."""
+    """The tokens of a training question, with the tokens of its answer as targets."""
 
     question_id: str
 
@@ -79,15 +80,15 @@ def tune_cloze(
     progress: Progress | None = None,
     checkpoints: Path | None = None,
 ) -> TrainingArtifact:
-    """Fine-tune a loaded model on questions and save it; its weights are changed in place.
+    """Fine-tune a loaded model on the ``training`` questions, and save it in ``folder``.
 
-    With dev questions the weights of the best epoch are kept. Questions that cannot be learned (too many tokens,
-    unknown tokens) are left out and counted. On a CPU the weights depend on the questions, the settings and the seed
-    alone, not on the order of the questions or on interruptions. ``checkpoints`` is a folder for checkpoints, which are
-    removed at the end.
+    The weights of ``model`` are changed in place. With ``dev`` questions, the weights of the best epoch are kept.
+    Unusable questions (too many tokens, unknown tokens) are left out and counted. On a CPU the weights depend only on
+    the questions, the settings and the seed, not on the order of the questions or on interruptions. ``checkpoints`` is
+    a folder for the checkpoint, which is removed at the end.
 
     Raises:
-        InputError: the model has no weights to tune, or no question can be learned.
+        InputError: the model has no weights to tune, or no question is usable.
     """
     chosen = make_settings(ClozeSettings, settings)
     check_artifact_folder(folder)
@@ -111,7 +112,7 @@ def tune_cloze(
 def make_examples(
     model: MaskedModel | CausalModel, questions: Sequence[Question], settings: ClozeSettings
 ) -> tuple[list[Example], Counter[str]]:
-    """Return the examples of all questions that can be learned, and the number of others by reason."""
+    """Return the examples of all usable questions, and the number of skipped questions by reason."""
     examples, skipped = [], Counter[str]()
     for question in questions:
         try:
@@ -128,12 +129,12 @@ def _example(model: MaskedModel | CausalModel, question: Question, settings: Clo
         targets = prompts.answer_tokens(question.prompt, question.target, ANSWER_LENGTH)
         return Example(row, tuple(range(first, first + ANSWER_LENGTH)), targets, question.question_id)
     prompt, targets = model.writer.prompts.answer_tokens(question, settings.method, ANSWER_LENGTH)
-    row = (*prompt, *targets[:-1])  # The last target predicts nothing.
+    row = (*prompt, *targets[:-1])  # Nothing is predicted after the last target, so it is not an input.
     return Example(row, tuple(range(len(prompt) - 1, len(row))), targets, question.question_id)
 
 
 class ClozeTask(AutogradTask[list[Example]]):
-    """The fine-tuning of a model on examples, evaluated on dev questions."""
+    """The fine-tuning of a model on cloze examples, evaluated on dev questions."""
 
     score_name = "dev_f1"
 
@@ -156,22 +157,25 @@ class ClozeTask(AutogradTask[list[Example]]):
         )
 
     def batches(self, epoch: int, start: int) -> list[list[Example]]:
-        """Return batches of examples of similar length."""
+        """Return the batches of an epoch from the index ``start`` on, each with examples of similar length."""
         return make_batches(self.examples, self.batch_size, derived_seed(self.seed, epoch))[start:]
 
     def weight(self, batch: Sequence[Example]) -> float:
-        """Return the number of targets."""
+        """Return the number of target tokens in a batch."""
         return sum(len(example.targets) for example in batch)
 
     def loss(self, batch: Sequence[Example]) -> torch.Tensor:
-        """Return the sum of the cross-entropies of all targets."""
+        """Return the cross-entropy summed over all target tokens."""
         tokens = TokenBatch.pad(batch, self.pad, self.device)
         options = {"use_cache": False} if self.model.kind == "causal" else {}
         logits = tokens.logits(self.network, self.pick_after, **options)
         return torch.nn.functional.cross_entropy(logits, tokens.targets, reduction="sum")
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return the mean word F1 of the answers to the dev questions; an unusable question counts as 0."""
+        """Return the mean word F1 of the model's answers to the dev questions, or None without dev questions.
+
+        An unusable question counts as 0.
+        """
         if not self.dev:
             return None
         method = "masks" if self.model.kind == "masked" else self.settings.method
@@ -181,7 +185,10 @@ class ClozeTask(AutogradTask[list[Example]]):
 
 
 def make_batches(examples: Sequence[Example], size: int, seed: int) -> list[list[Example]]:
-    """Group examples into batches of similar length; the order depends on the seed and the ids alone."""
+    """Group examples of similar length into batches of ``size``, in random order.
+
+    The order depends only on the seed and the question ids, not on the order of ``examples``.
+    """
 
     def draw_order(example: Example) -> tuple[int, str]:
         return derived_seed(seed, example.question_id), example.question_id

@@ -1,8 +1,8 @@
-"""Further pre-training of a masked model on a text corpus, by one of four objectives.
+"""Further pre-training of a masked model on a text corpus, with one of four objectives.
 
-All randomness of a step (its examples, dropout) depends on the seed, the step and the example's slot in its batch. A
-killed run resumes from its last checkpoint and ends with the weights of an uninterrupted one, and several processes
-that share each batch train as one does.
+All random choices (examples, dropout) depend only on the seed, the step and the example's index in its batch. So a
+killed run that resumes from its last checkpoint ends with the same weights as an uninterrupted run. Several processes
+that share each batch train like a single process.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def pretrain(
     checkpoints: Path | None = None,
     processes: ProcessGroup | None = None,
 ) -> TrainingArtifact:
-    """Train a loaded masked model further on a corpus and save it; its weights are changed in place.
+    """Continue the pre-training of a loaded masked model on a corpus, and save the model in ``folder``.
 
-    The corpus is a text file or a folder of text files. Heads that an objective adds are trained from scratch and are
-    not saved. A killed training resumes from the last checkpoint in ``checkpoints``. On a CPU the same corpus, settings
-    and seed give the same weights: to the last bit with as many processes, or with ``parts``. Only the workers of a
-    distributed job set ``processes``.
+    The weights of ``model`` are changed in place. ``corpus`` is a text file or a folder of text files. An additional
+    head of the objective is trained from scratch and not saved. A killed training resumes from the last checkpoint in
+    the folder ``checkpoints``. On a CPU the same corpus, settings and seed give the same weights. The weights are
+    bit-identical if the number of processes is the same too, or if the setting ``parts`` is used. The argument
+    ``processes`` is only for the workers of a distributed job.
 
     Raises:
         InputError: the model is not masked, or the objective cannot use the corpus.
@@ -110,14 +111,14 @@ def pretrain(
 
 @dataclass(frozen=True)
 class PretrainingBatch:
-    """Some examples of a step."""
+    """The examples of a step, or some of them."""
 
     examples: Sequence[Example]
     dropout_seed: int
     masked: int
-    """Number of masked tokens of the whole step, at least 1."""
+    """Number of masked tokens in the whole step, at least 1."""
     labelled: int
-    """Number of targets of the added head in the whole step, at least 1."""
+    """Number of targets of the additional head in the whole step, at least 1."""
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -127,7 +128,7 @@ class PretrainingBatch:
 
 
 class PretrainingTask(AutogradTask[PretrainingBatch]):
-    """The pre-training of a masked model by an objective; an epoch is ``log_every`` steps."""
+    """The pre-training of a masked model with one objective, in epochs of ``log_every`` steps."""
 
     loss_count = 2
 
@@ -144,7 +145,7 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
             self.dtype = torch.bfloat16
 
     def batches(self, epoch: int, start: int) -> Iterator[PretrainingBatch]:
-        """Yield the examples of each step."""
+        """Yield the batch of each step of an epoch, without the first ``start`` steps."""
         every = self.settings.log_every
         for step in range((epoch - 1) * every + start, min(epoch * every, self.steps)):
             examples = self.examples.batch(step)
@@ -152,22 +153,22 @@ class PretrainingTask(AutogradTask[PretrainingBatch]):
             yield PretrainingBatch(examples, derived_seed(self.seed, PRETRAIN, "dropout", step), masked, labelled)
 
     def weight(self, batch: PretrainingBatch) -> float:
-        """Return 1: the losses are means already."""
+        """Return 1, because the losses are already means."""
         return 1.0
 
     def loss(self, batch: PretrainingBatch) -> torch.Tensor:
-        """Return the shares of some examples in the two mean losses of their step."""
+        """Return the contributions of the examples to the two mean losses of their step: MLM and additional head."""
         with example_dropout(batch.dropout_seed, [example.slot for example in batch.examples]):
             losses = self.objective.losses(batch.examples)
         extra = torch.zeros_like(losses.mlm) if losses.extra is None else losses.extra
         return torch.stack([losses.mlm / batch.masked, extra / batch.labelled])
 
     def count_tokens(self, batch: PretrainingBatch) -> int:
-        """Return the number of input tokens."""
+        """Return the number of input tokens of a batch."""
         return sum(len(example.ids) for example in batch.examples)
 
     def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return the mean losses since the last point."""
+        """Return a curve point with the step and the mean losses since the previous point."""
         mlm, extra = losses
         extra_loss = extra if self.objective.head else None
         return {"step": state.step, "loss": mlm + extra, "mlm": mlm, "extra": extra_loss}

@@ -1,4 +1,4 @@
-"""Settings of further pre-training, checked without torch before anything is loaded."""
+"""Settings of further pre-training, in a module without torch so that they can be checked before models load."""
 
 from __future__ import annotations
 
@@ -27,25 +27,28 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 
 @dataclass(frozen=True)
 class PretrainSettings(LearnerSettings):
-    """How a model is pre-trained further; the defaults are BERT's, with far fewer steps."""
+    """Settings of further pre-training; the defaults are those of BERT, with far fewer steps."""
 
     objective: Objective = "mlm"
-    """``mlm`` (masked tokens), with next sentences (``mlm+nsp``), sentence order (``mlm+sop``) or span boundaries
-    (``mlm+sbo``)."""
+    """Training objective: masked language modelling (``mlm``), alone or with a second task.
+
+    The second task is next-sentence prediction (``mlm+nsp``), sentence-order prediction (``mlm+sop``) or span-boundary
+    prediction (``mlm+sbo``).
+    """
     steps: PositiveInt = 1000
     batch_size: PositiveInt = 32
     max_length: PositiveInt = 128
-    """Maximum number of tokens of an example."""
+    """Maximum number of tokens of an example, with special tokens."""
     learning_rate: PositiveFloat = 5e-5
     warmup: Share = 0.1
-    """Share of all steps in which the learning rate rises."""
+    """Share of all steps during which the learning rate rises."""
     weight_decay: NonNegativeFloat = 0.01
     masked: Annotated[float, Bounds(gt=0, le=1)] = 0.15
-    """Share of masked tokens."""
+    """Share of tokens that are prediction targets, most of which are masked."""
     checkpoint_every: PositiveInt = 200
     """Number of steps between checkpoints."""
     precision: Literal["float32", "bfloat16"] = "float32"
-    """``bfloat16`` takes effect on a GPU alone; weights are always float32."""
+    """Precision of the forward pass; ``bfloat16`` takes effect only on a GPU. Weights are always float32."""
     largest_gradient: PositiveFloat = 1.0
     """Maximum gradient norm."""
     log_every: PositiveInt = 50
@@ -53,20 +56,23 @@ class PretrainSettings(LearnerSettings):
     processes: PositiveInt = 1
     """Number of processes that share each batch."""
     parts: PositiveInt = 1
-    """Number of parts of each batch; any number of processes up to this gives the same bits."""
+    """Number of parts into which each batch is cut.
+
+    With ``parts`` > 1, any number of processes up to ``parts`` gives bit-identical weights.
+    """
 
     def __post_init__(self) -> None:
-        """Refuse invalid values."""
+        """Raise an ``InputError`` for invalid values."""
         super().__post_init__()
         check_process_counts(self.processes, self.parts)
 
 
 def resolve_pretraining(options: Mapping[str, Any], home: Path) -> tuple[Path, tuple[PretrainSettings, ...]]:
-    """Return the corpus that a study names, and the settings of each of its objectives (by default all four).
+    """Return the corpus of a study, and the settings of each of its objectives (by default all four).
 
     Args:
-        options: the study's ``learning.settings``.
-        home: folder that the corpus is relative to.
+        options: ``learning.settings`` of the study.
+        home: folder to which the path of the corpus is relative.
 
     Raises:
         InputError: a key, objective or value is invalid, or the corpus is missing.

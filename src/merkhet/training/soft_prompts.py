@@ -1,7 +1,7 @@
-"""Soft prompts: tokens without text whose input embeddings are learned while the model is frozen.
+"""Soft prompts: input embeddings of special prompt tokens, learned while the model is frozen.
 
-A soft token is written into a prompt as <TP1> or <s4>. A few training questions teach how to ask; the model's weights
-do not change, so its answers to other questions come from what it already knew.
+Soft tokens appear in prompts as <TP1> or <s4>. From a few training questions they learn how to phrase the question. The
+weights of the model do not change, so its answers to other questions come from what it already knows.
 """
 
 from __future__ import annotations
@@ -58,19 +58,20 @@ def learn_soft_prompts(
     checkpoints: Path | None = None,
     start: Mapping[str, torch.Tensor] | Sequence[Path] | None = None,
 ) -> TrainingArtifact:
-    """Learn the embeddings of all soft tokens in the training prompts, and save them; the model is unchanged.
+    """Learn the embeddings of all soft tokens in the training prompts, and save them in ``folder``.
 
-    The embeddings of the epoch with the best MRR_a on the dev questions are kept (the lowest loss decides ties),
-    without dev questions those of the last epoch. Questions that the model cannot be asked are left out and counted.
-    On a CPU the embeddings depend on the questions, the settings and the seed alone, not on the order of the questions
-    or on interruptions.
+    The model is unchanged. With dev questions, the embeddings of the epoch with the best MRR_a are kept, and the lowest
+    loss decides ties. Without dev questions, the embeddings of the last epoch are kept. Unusable questions are left out
+    and counted. On a CPU the embeddings depend only on the questions, the settings and the seed, not on the order of
+    the questions or on interruptions.
 
-    The start is a mapping of initial embeddings, or artifacts of this model, of which later ones override earlier ones.
-    Other tokens start at random, from the normal distribution of the model's embeddings in each dimension.
-    ``checkpoints`` is a folder for checkpoints, which are removed at the end.
+    ``start`` holds initial embeddings by soft token, or paths of soft-prompt artifacts of this model; later artifacts
+    override earlier artifacts. The embeddings of all other soft tokens are initialized at random, from a normal
+    distribution fitted to each dimension of the model's embeddings. ``checkpoints`` is a folder for the checkpoint,
+    which is removed at the end.
 
     Raises:
-        InputError: a question has no soft token, the model is neither masked nor causal, or no question can be learned.
+        InputError: a question has no soft token, the model is neither masked nor causal, or no question is usable.
     """
     check_artifact_folder(folder)
     if not isinstance(model, MaskedModel | CausalModel):
@@ -110,15 +111,15 @@ def learn_soft_prompts(
 
 
 def read_soft_prompts(path: Path) -> Embeddings:
-    """Read the embeddings of soft tokens from a folder or its learned.json."""
+    """Read the embeddings of soft tokens from an artifact folder or from the path of its learned.json."""
     return _read_embeddings(path)[1]
 
 
 def load_soft_prompts(model: Model, source: Path | TrainingArtifact) -> Embeddings:
-    """Read the soft prompts of a model, ready for ``with_extra_words``.
+    """Read the soft prompts of a model, in the form that ``with_extra_words`` takes.
 
     Raises:
-        InputError: they were learned with another model.
+        InputError: the soft prompts were learned with another model, or ``model`` cannot use soft prompts.
     """
     artifact, embeddings = _read_embeddings(source.folder if isinstance(source, TrainingArtifact) else source)
     if not isinstance(model, MaskedModel | CausalModel):
@@ -153,7 +154,10 @@ def _read_embeddings(path: Path) -> tuple[TrainingArtifact, Embeddings]:
 
 
 def _resolve_settings(settings: SoftSettings, kind: str) -> SoftSettings:
-    """Return the settings with the defaults of a kind of model; refuse a method of another kind."""
+    """Return the settings with defaults filled in for a kind of model.
+
+    Raise an ``InputError`` if the method is not a trainable method of this kind of model.
+    """
     method = settings.method or DEFAULT_METHODS[kind]
     check_value("learning.settings.method", Literal[tuple(TRAINABLE_METHODS[kind])], method)
     negatives = _DEFAULT_NEGATIVES[kind] if settings.negatives == DEFAULT else settings.negatives
@@ -162,7 +166,11 @@ def _resolve_settings(settings: SoftSettings, kind: str) -> SoftSettings:
 
 
 def _soft_tokens(training: Sequence[Question], dev: Sequence[Question]) -> list[str]:
-    """Return the soft tokens of the training prompts; refuse a prompt without one, and other ones in dev prompts."""
+    """Return the soft tokens of the training prompts.
+
+    Raise an ``InputError`` if a training prompt has no soft token, or a dev prompt has a soft token that no training
+    prompt has.
+    """
     tokens: set[str] = set()
     for question in training:
         prompt_tokens = SOFT_TOKEN.findall(question.prompt)
@@ -185,7 +193,10 @@ def _soft_tokens(training: Sequence[Question], dev: Sequence[Question]) -> list[
 def _pseudoword_pairs(
     model: MaskedModel | CausalModel, questions: Sequence[Question], settings: SoftSettings, seed: int
 ) -> torch.Tensor | None:
-    """Return pairs of pseudowords for [X] and [Y], other than a study uses; None if no prompt needs them."""
+    """Return embeddings of pseudoword pairs for [X] and [Y], or None if no prompt contains [X] or [Y].
+
+    The pairs differ from those that a study with the same seed uses in its evaluation.
+    """
     if not any(mark in question.prompt for question in questions for mark in PSEUDOWORD_MARKS):
         return None
     if not settings.pseudowords:
@@ -199,9 +210,9 @@ def _pseudoword_pairs(
 
 
 def _random_embeddings(model: MaskedModel | CausalModel, tokens: Sequence[str], seed: int) -> Embeddings:
-    """Draw initial embeddings from the distribution of the model's embeddings, dimension by dimension.
+    """Draw initial embeddings with the mean and standard deviation of the model's embeddings in each dimension.
 
-    A standard normal draw would be many times longer than any embedding.
+    A standard normal vector would be many times longer than any embedding of the model.
     """
     table = get_base_embedding(model).weight.detach()[: len(model.tokenizer)]
     blocks = table.split(_ROWS_AT_ONCE)
@@ -218,7 +229,10 @@ def _random_embeddings(model: MaskedModel | CausalModel, tokens: Sequence[str], 
 def _with_embeddings(
     model: MaskedModel | CausalModel, embeddings: Embeddings, pairs: torch.Tensor | None
 ) -> Iterator[MaskedModel | CausalModel]:
-    """Yield the frozen model with the embeddings and, for [X] and [Y], pseudowords; restore it afterwards."""
+    """Yield the frozen model, extended by ``embeddings`` and by pseudowords for [X] and [Y] if there are ``pairs``.
+
+    Restore the original model afterwards.
+    """
     network = model.model
     input_embeddings, training = network.get_input_embeddings(), network.training
     trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]

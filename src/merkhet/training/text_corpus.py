@@ -1,8 +1,8 @@
-"""Text corpora as tokens: documents, their sentences, and the tokens of all in one array.
+"""Tokenized text corpora, with the bounds of documents and sentences.
 
-A ``.txt`` file has one or more sentences a line and blank lines between documents (without any, each line is a
-document); a ``.jsonl`` file has one document a line, under "text". Files may be compressed (``.gz``), and a folder may
-hold many. Everything is read once and takes 4 bytes a token.
+In a ``.txt`` file each line has one or more sentences, and blank lines separate documents; without blank lines, each
+line is a document. In a ``.jsonl`` file each line is a JSON object with a document under "text". Files may be
+compressed (``.gz``). A corpus is a file or a folder of files. It is read into memory, with 4 bytes for each token.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ TokenArray = NDArray[np.int32]
 SUFFIXES = (".txt", ".jsonl")
 _BATCH_SIZE = 4096
 _NAMED_ROWS = 3
-# Chinese marks end a sentence anywhere, others only before a space: those in 3.14 or within a word do not.
+# Chinese marks end a sentence anywhere. Other marks end it only before a space, so 3.14 is not split.
 _CLOSING = "”’」』）】》〉〕)\\]"
 _SURROGATE = re.compile("[\ud800-\udfff]")
-"""An unpaired surrogate, which JSON escapes can contain and no tokenizer accepts."""
+"""Pattern of an unpaired surrogate, which JSON escapes can contain and no tokenizer accepts."""
 _SENTENCE_END = re.compile(rf"[。！？；…][。！？；….!?]*[{_CLOSING}]*|[.!?]+[{_CLOSING}]*(?=[\s\"]|$)")
 
 
@@ -46,11 +46,11 @@ class Corpus:
     tokens: TokenArray
     """Tokens of all sentences, concatenated."""
     sentences: IntArray
-    """Offset of each sentence in ``tokens``, and the end."""
+    """Index of each sentence's first token in ``tokens``, and the total number of tokens."""
     documents: IntArray
-    """Offset of each document in ``sentences``, and the end."""
+    """Index of each document's first sentence in ``sentences``, and the total number of sentences."""
     remarks: tuple[str, ...] = ()
-    """Reports of rows that were left out."""
+    """Messages about lines of .jsonl files that were left out."""
 
     def describe(self) -> dict[str, int]:
         """Return the numbers of documents, sentences and tokens."""
@@ -60,11 +60,11 @@ class Corpus:
 
 @dataclass
 class _SkippedRows:
-    """Rows that were left out, by reason."""
+    """Lines of .jsonl files that were left out, by reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     locations: dict[str, list[str]] = field(default_factory=dict)
-    """File and line of the first rows."""
+    """File name and line number of the first skipped lines of each reason."""
 
     def add(self, reason: str, location: str) -> None:
         self.counts[reason] += 1
@@ -82,7 +82,7 @@ class _SkippedRows:
 
 
 def corpus_files(path: Path) -> list[Path]:
-    """Return the files of a corpus in reading order; refuse a path without any."""
+    """Return the files of a corpus in reading order; raise an ``InputError`` if there are none."""
     if path.is_dir():
         inside = sorted((file.relative_to(path).parts, file) for file in path.rglob("*") if file.is_file())
         files = [file for parts, file in inside if _suffix(file) and not any(part.startswith(".") for part in parts)]
@@ -97,18 +97,18 @@ def corpus_files(path: Path) -> list[Path]:
 
 
 def corpus_digest(path: Path) -> str:
-    """Hash all files of a corpus, independently of its location."""
+    """Return a hash of all files of a corpus, which does not depend on where the corpus is stored."""
     if path.is_dir():
         return digest([[file.relative_to(path).as_posix(), file_digest(file)] for file in corpus_files(path)])
     return digest([[_suffix(file), file_digest(file)] for file in corpus_files(path)])
 
 
 def split_sentences(line: str) -> list[str]:
-    """Split a line into sentences that, joined, are the line.
+    """Split a line into sentences whose concatenation is the line.
 
-    Marks and closing quotes stay with their sentence; a straight quote closes if one is open. A space belongs to the
-    sentence after it, as many tokenizers attach it to the next word. Abbreviations end sentences too: for training, an
-    extra cut does no harm.
+    Punctuation and closing quotes stay with their sentence. A straight quote counts as closing if another straight
+    quote is open. A space belongs to the sentence after it, as many tokenizers attach it to the next word.
+    Abbreviations also end sentences; for training, an additional split does no harm.
     """
     sentences, start = [], 0
     for mark in _SENTENCE_END.finditer(line):
@@ -116,7 +116,7 @@ def split_sentences(line: str) -> list[str]:
         if stop < len(line) and line[stop] == '"' and line.count('"', start, stop) % 2:
             stop += 1
         elif mark[0][0] in ".!?" and stop < len(line) and line[stop] == '"':
-            continue  # The quote opens within a word.
+            continue  # An opening quote follows directly, so this mark does not end a sentence.
         if line[start:stop].strip():
             sentences.append(line[start:stop])
             start = stop
@@ -124,9 +124,10 @@ def split_sentences(line: str) -> list[str]:
 
 
 def read_corpus(path: Path, backend: Any) -> Corpus:
-    """Tokenize a text file or a folder of text files by the fast backend of a tokenizer, without special tokens.
+    """Tokenize a text file or a folder of text files without special tokens.
 
-    Rows of .jsonl files without text are left out and reported.
+    ``backend`` is the Rust tokenizer of a fast Hugging Face tokenizer. Lines of .jsonl files without a usable text are
+    left out and reported in ``remarks``.
 
     Raises:
         InputError: a text is not UTF-8, or the corpus has no token.
@@ -154,12 +155,12 @@ def read_corpus(path: Path, backend: Any) -> Corpus:
 
 
 def _batches(documents: Iterable[Iterable[str]]) -> Iterator[tuple[list[str], array[int]]]:
-    """Yield batches of sentences with the document number of each."""
+    """Yield batches of sentences, each with the document indices of its sentences."""
     batch: list[str] = []
     numbers = array("q")
     for number, lines in enumerate(documents):
         for line_number, line in enumerate(lines):
-            # A line break within a document is a space.
+            # A line break within a document is replaced by a space.
             sentences = split_sentences(f" {line}" if line_number else line)
             batch += sentences
             numbers.extend([number] * len(sentences))
@@ -189,7 +190,7 @@ def _documents(files: Iterable[Path], skipped: _SkippedRows) -> Iterator[Iterabl
 
 
 def _has_blank_lines(file: Path) -> bool:
-    """Return whether a blank line separates two others."""
+    """Return whether a file has a blank line between two lines with text."""
     text = blank = False
     for _, line in _lines(file):
         if line and blank:
@@ -218,7 +219,7 @@ def _rows(file: Path, skipped: _SkippedRows) -> Iterator[list[str]]:
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the stripped lines of a file with their numbers."""
+    """Yield the line number and the stripped text of each line of a file."""
     number = 0
     try:
         with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as handle:

@@ -1,1 +1,1 @@
-"""Training with several processes."""
+"""Distributed training with several processes."""

@@ -1,6 +1,6 @@
-"""Dropout that depends on a seed and the example's slot in its batch alone.
+"""Dropout that depends only on a seed and on the index of the example in its batch.
 
-Dropout drawn from one stream of random numbers would depend on the other examples, their lengths and the process.
+Dropout from a single random stream would also depend on the other examples, on their lengths and on the process.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from merkhet.core.errors import MerkhetError
 from merkhet.core.ids import derived_seed
 
 _FIRST_FACTOR, _SECOND_FACTOR = -2048144789, -1028477387
-"""The factors of MurmurHash3's finalizer, as signed 32-bit integers."""
+"""Factors of MurmurHash3's finalizer, as signed 32-bit integers."""
 
 
 @contextmanager
 def example_dropout(seed: int, slots: Sequence[int]) -> Iterator[None]:
-    """Within the block, draw the dropout of each row of the network's input from the seed and the row's slot.
+    """Draw the dropout of each example from the seed and its batch index, within a ``with`` block.
 
-    Other random numbers are the same in all processes.
+    ``slots`` holds the batch index of each row of the network's input. Torch's generator is seeded too, so other random
+    numbers are the same in all processes.
     """
     torch.manual_seed(seed % 2**63)
     with _DropoutMode(torch.tensor([_to_int32(derived_seed(seed, slot)) for slot in slots], dtype=torch.int32)):
@@ -34,7 +35,7 @@ def example_dropout(seed: int, slots: Sequence[int]) -> Iterator[None]:
 
 
 class _DropoutMode(TorchFunctionMode):  # type: ignore[misc]
-    """Replaces torch's dropout, also the one within its attention."""
+    """A mode that replaces torch's dropout, including the dropout within its attention function."""
 
     def __init__(self, seeds: torch.Tensor) -> None:
         super().__init__()
@@ -84,10 +85,10 @@ class _DropoutMode(TorchFunctionMode):  # type: ignore[misc]
         return self._dropout(weights, dropout_p) @ value
 
     def _multipliers(self, states: torch.Tensor, p: float) -> torch.Tensor:
-        """Return the factor of each cell: 0 in a share p of all cells, 1 / (1 - p) in the others."""
+        """Return a factor for each element of ``states``: 0 with probability ``p``, else 1 / (1 - p)."""
         self.calls += 1
         shape = states.shape
-        if not shape or shape[0] % len(self.seeds):  # Shared by all examples, such as positions.
+        if not shape or shape[0] % len(self.seeds):  # The states are shared by all examples, like position embeddings.
             shape, seeds = torch.Size((1, *shape)), torch.zeros(1, dtype=torch.int32)
         else:  # Some networks fold the heads of an example into the rows.
             seeds = self.seeds
@@ -100,7 +101,7 @@ class _DropoutMode(TorchFunctionMode):  # type: ignore[misc]
 
 @lru_cache(maxsize=16)
 def _cell_numbers(shape: Sequence[int], device: torch.device) -> torch.Tensor:
-    """Return a number for each cell of a table, which does not depend on the table's size."""
+    """Return a hash of the index of each element of a tensor, which does not depend on the shape of the tensor."""
     numbers = torch.zeros((), dtype=torch.int32, device=device)
     for size in shape:
         indices = torch.arange(size, dtype=torch.int32, device=device)
@@ -109,7 +110,7 @@ def _cell_numbers(shape: Sequence[int], device: torch.device) -> torch.Tensor:
 
 
 def _mix(numbers: torch.Tensor) -> torch.Tensor:
-    """Hash 32-bit integers to integers that look random."""
+    """Hash 32-bit integers to pseudorandom 32-bit integers."""
     numbers = (numbers ^ (numbers >> 16) & 0xFFFF) * _FIRST_FACTOR
     numbers = (numbers ^ (numbers >> 13) & 0x7FFFF) * _SECOND_FACTOR
     return numbers ^ (numbers >> 16) & 0xFFFF

@@ -1,8 +1,8 @@
 """Sums of gradients over the parts of a batch and over processes.
 
-The last digits of a sum by ``all_reduce`` depend on the number of processes. With ``parts`` a batch is always cut into
-that many parts, and their gradients are added along one binary tree: any number of processes up to ``parts`` gives the
-same bits.
+The last digits of a sum by ``all_reduce`` depend on the number of processes. With ``parts`` > 1, a batch is always cut
+into ``parts`` parts, and their gradients are added along a fixed binary tree. So any number of processes up to
+``parts`` gives bit-identical sums.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import torch
 from merkhet.training.distributed._process_group import ProcessGroup
 
 Backward = Callable[[slice], torch.Tensor]
-"""Computes losses and gradients of a range of rows."""
+"""A function that computes the losses and gradients of a range of rows of a batch."""
 Node = tuple[int, int]
-"""A sum of the tree: its first part and the number of parts (a power of two, which may reach past the last part)."""
+"""A node of the binary tree: the index of its first part and the number of parts that it sums.
+
+The number is a power of two, and the range may extend beyond the last part.
+"""
 _CELLS = 1 << 20
-"""Number of gradients exchanged at once."""
+"""Number of gradient values exchanged in one message."""
 
 
 def tree_nodes(parts: slice, total: int) -> list[Node]:
-    """Return the smallest set of nodes that covers a range of the ``total`` parts of a batch."""
+    """Return the smallest set of tree nodes that covers the range ``parts`` of the ``total`` parts of a batch."""
     size = _width(total)
     start, stop = parts.start, size if parts.stop == total else parts.stop
     nodes: list[Node] = []
@@ -36,10 +39,11 @@ def tree_nodes(parts: slice, total: int) -> list[Node]:
 
 
 class GradientSum:
-    """Sums the gradients of parameters over the parts of a batch and over processes.
+    """Sum of the gradients of parameters over the parts of a batch and over processes.
 
-    Called with a function ``backward``, which must write (not add) the gradients of a range of rows to the parameters
-    and return the sums of losses. For an empty range it must leave no gradients and return zeros.
+    The object is called with a function ``backward``. This function must replace the gradients of the parameters by
+    those of a range of rows, and return the summed losses. For an empty range it must leave no gradients and return
+    zeros.
     """
 
     def __init__(self, parameters: Sequence[torch.nn.Parameter], processes: ProcessGroup, parts: int = 1) -> None:
@@ -47,7 +51,7 @@ class GradientSum:
         self._used: list[torch.nn.Parameter] = []
 
     def __call__(self, rows: int, backward: Backward) -> torch.Tensor:
-        """Write the gradients of a batch of ``rows`` rows to the parameters; return the sums of its losses."""
+        """Set the gradients of the parameters to those of a batch of ``rows`` rows; return its summed losses."""
         if self.parts > 1:
             return self._sum_in_order(rows, backward)
         losses = backward(self.processes.shard(rows))
@@ -56,7 +60,7 @@ class GradientSum:
         return losses
 
     def _find_used(self) -> None:
-        """Find the parameters that have gradients in some process; all steps have the same."""
+        """Find the parameters that have gradients in at least one process; they are the same in all steps."""
         if not self._used:
             device = self.parameters[0].device
             flags = torch.tensor([int(parameter.grad is not None) for parameter in self.parameters], device=device)
@@ -64,14 +68,14 @@ class GradientSum:
             self._used = [parameter for parameter, flag in zip(self.parameters, flags.tolist(), strict=True) if flag]
 
     def _gradients(self) -> list[torch.Tensor]:
-        """Return the gradients of all used parameters, zeros where this process had no rows."""
+        """Return the gradients of all used parameters; they are zeros if this process had no rows."""
         for parameter in self._used:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         return [parameter.grad for parameter in self._used]
 
     def _rows(self, node: Node, rows: int) -> slice:
-        """Return the rows of a batch that a node sums."""
+        """Return the range of rows that a tree node sums, in a batch of ``rows`` rows."""
         first, last = (min(part, self.parts) for part in (node[0], sum(node)))
         return slice(rows * first // self.parts, rows * last // self.parts)
 
@@ -90,7 +94,7 @@ class GradientSum:
         return total_losses.view_as(losses)
 
     def _sum_node(self, node: Node, rows: int, backward: Backward) -> torch.Tensor | None:
-        """Return losses and gradients summed at a node, or None if it has no rows."""
+        """Return the losses and gradients summed over the rows of a tree node, or None if the node has no rows."""
         node_rows = self._rows(node, rows)
         if _is_empty(node_rows):
             return None
@@ -100,7 +104,7 @@ class GradientSum:
         return _add(*(self._sum_node(half, rows, backward) for half in _halves(node)))
 
     def _exchange(self, sums: dict[Node, torch.Tensor | None], rows: int, losses: torch.Tensor) -> torch.Tensor:
-        """Return the sum over all parts from the nodes of all processes."""
+        """Exchange the node sums of all processes, and return their sum over all parts of the batch."""
         nodes_by_rank = [
             tree_nodes(self.processes.shard(self.parts, rank), self.parts) for rank in range(self.processes.count)
         ]
@@ -127,7 +131,7 @@ class GradientSum:
         return total
 
     def _join(self, node: Node, rows: int, node_sums: dict[Node, torch.Tensor]) -> torch.Tensor | None:
-        """Return the sum at a node, from the sums of the nodes below it."""
+        """Return the sum of a tree node from the known sums of nodes below it, or None if the node has no rows."""
         if _is_empty(self._rows(node, rows)):
             return None
         if node in node_sums:
@@ -151,5 +155,5 @@ def _add(left: torch.Tensor | None, right: torch.Tensor | None) -> torch.Tensor 
 
 
 def _width(parts: int) -> int:
-    """Return the number of leaves of the tree: the next power of two."""
+    """Return the number of leaves of the tree: the smallest power of two that is at least ``parts``."""
     return 1 << (parts - 1).bit_length()

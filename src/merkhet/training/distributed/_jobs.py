@@ -1,7 +1,8 @@
-"""Distributed training jobs: a folder that torchrun's processes read, and progress over a pipe.
+"""Distributed training jobs, which merkhet starts with torchrun.
 
-merkhet starts a job on this machine. For several machines ``MERKHET_TORCHRUN`` holds torchrun's options here, and
-``torchrun … -m merkhet.training JOB`` is started by hand on the others.
+A job is a folder that all workers read; the workers report progress over a pipe. By default all workers run on this
+machine. For several machines, set ``MERKHET_TORCHRUN`` to torchrun's options on this machine, and start
+``torchrun … -m merkhet.training JOB`` by hand on the other machines.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ JOB = "job.json"
 TORCHRUN = "MERKHET_TORCHRUN"
 """Environment variable with torchrun's options, for jobs on several machines."""
 _WATCHED = "MERKHET_WATCHED"
-"""Environment variable set in workers whose standard input closes when the starting process ends."""
+"""Environment variable that makes a worker exit when its standard input closes, which means that its parent ended."""
 _PROGRESS, _ERROR = "merkhet-progress ", "merkhet-error "
 _LAST_LINES = 60
 _TABLES = {"statements": STATEMENTS, "symbols": SYMBOLS}
@@ -63,7 +64,7 @@ def run_job(
 ) -> TrainingArtifact:
     """Train a model with ``settings.processes`` processes, each on its share of every batch.
 
-    Pre-training reads ``corpus``, memorizing the ``tables`` of statements and symbols.
+    Pre-training needs ``corpus``. Memorizing needs ``tables``: the statements and the symbols.
     """
     with _job_folder(checkpoints) as job:
         for name, table in tables.items():
@@ -86,7 +87,7 @@ def run_job(
 
 @contextmanager
 def _job_folder(checkpoints: Path | None) -> Iterator[Path]:
-    """Yield a folder for a job: beside the checkpoints if other machines must see it, else a temporary one."""
+    """Yield a folder for the files of a job: within ``checkpoints`` if other machines take part, else temporary."""
     if os.environ.get(TORCHRUN) and checkpoints:
         job = checkpoints.resolve() / "job"
         shutil.rmtree(job, ignore_errors=True)
@@ -104,7 +105,7 @@ def _describe_start(start: Model | UntrainedModel, job: Path) -> dict[str, Any]:
     assert isinstance(start, MaskedModel)
     start.model.save_pretrained(job / "start")
     start.tokenizer.save_pretrained(job / "start")
-    if start.model.device.type == "cuda":  # Its GPU memory is for the workers.
+    if start.model.device.type == "cuda":  # The workers need the GPU memory.
         start.model.cpu()
         release_memory()
     return {"masked": str(job / "start"), "name": start.name, "fingerprint": start.fingerprint}
@@ -116,7 +117,7 @@ def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
         command = shlex.join(["torchrun", *options, "-m", "merkhet.training", str(job)])
         progress.say(f"  on each of the other machines: {command}")
     threads = str(max(1, (os.cpu_count() or count) // count))
-    # torch.distributed.run is torchrun. The pipe to its input closes when this process ends, even by a kill.
+    # torch.distributed.run is torchrun. Its standard input closes when this process ends, even if it is killed.
     with subprocess.Popen(
         [sys.executable, "-m", "torch.distributed.run", *options, "-m", "merkhet.training", str(job)],
         stdin=subprocess.PIPE,
@@ -141,7 +142,7 @@ def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
 
 
 def _follow(lines: IO[str], progress: Progress) -> tuple[Mapping[str, Any] | None, deque[str]]:
-    """Forward the workers' progress; return the first error that merkhet raised and the last lines of output."""
+    """Forward the workers' progress; return the first error that merkhet raised, and the last lines of other output."""
     error: Mapping[str, Any] | None = None
     last_lines: deque[str] = deque(maxlen=_LAST_LINES)
     for line in lines:
@@ -156,7 +157,7 @@ def _follow(lines: IO[str], progress: Progress) -> tuple[Mapping[str, Any] | Non
 
 
 def _failure_reason(lines: deque[str]) -> str:
-    """Return why workers failed, from their and torchrun's output: a signal or a Python exception."""
+    """Return the reason for a failure (a signal or a Python exception) from the output of the workers and torchrun."""
     killed = [line.partition(": ")[2] for line in lines if "traceback : Signal" in line]
     raised = [line for line in lines if "Error" in line and "ChildFailedError" not in line]
     reason = (killed[-1:] or raised[-1:] or list(lines)[-1:] or ["it printed nothing"])[0]
@@ -169,14 +170,14 @@ def _emit(prefix: str, content: Any) -> None:
 
 
 class _PipeProgress:
-    """Progress as lines on standard output, for the process that started this one."""
+    """Progress that is written to standard output, where the parent process reads it line by line."""
 
     def __getattr__(self, method: str) -> Any:
         return lambda *arguments: _emit(_PROGRESS, [method, arguments])
 
 
 def run_worker(job: Path) -> None:
-    """Run one worker of a job; an error that a user can fix is emitted in one line."""
+    """Run one worker of a job; write an error of merkhet as one line for the parent process, and exit."""
     if os.environ.get(_WATCHED):
         threading.Thread(target=_exit_with_parent, daemon=True).start()
     try:
@@ -200,12 +201,12 @@ def run_worker(job: Path) -> None:
 
 def _fail(error: MerkhetError) -> None:
     _emit(_ERROR, {"message": str(error), "input": isinstance(error, InputError)})
-    # At once: a regular exit waits for the other processes, which wait for this one.
+    # Exit immediately: a regular exit would wait for the other processes, which wait for this process.
     os._exit(error.exit_code)
 
 
 def _exit_with_parent() -> None:
-    while os.read(0, 1):  # Not through sys.stdin: its lock would be held at exit.
+    while os.read(0, 1):  # Not through sys.stdin, whose lock would be held at exit.
         pass
     os._exit(1)
 

@@ -1,6 +1,6 @@
-"""The group of processes that train together: torchrun's, by gloo or nccl, or a single one.
+"""Groups of processes that train together, started by torchrun and connected by gloo or nccl, or a single process.
 
-A decision that must be the same everywhere is taken by the main process or by a collective operation of this module.
+A decision that must be the same in all processes is made by the main process or by a collective operation.
 """
 
 from __future__ import annotations
@@ -20,26 +20,29 @@ from merkhet.models.batching import is_out_of_memory
 
 Item = TypeVar("Item")
 _SMALL = 1 << 16
-"""Tensors with fewer cells are reduced together, in one message."""
+"""Tensors with fewer elements than this are reduced together, in one message."""
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process and its peers. Every collective method must be called by all processes at once."""
+    """The group of processes that train together, as seen by one of them.
+
+    All processes must call a collective method at the same time.
+    """
 
     rank: int = 0
     count: int = 1
     """Number of processes."""
     distributed: bool = False
-    """True if torchrun started this process, even as the only one."""
+    """True if torchrun started this process, even if the group has only one process."""
 
     @property
     def is_main(self) -> bool:
-        """True for the process that writes files and reports progress."""
+        """True in the main process, which writes files and reports progress."""
         return self.rank == 0
 
     def shard(self, rows: int, rank: int | None = None) -> slice:
-        """Return the contiguous share of ``rows`` rows of this process, or of the process ``rank``."""
+        """Return the contiguous range of rows, out of ``rows``, that belongs to this process or to process ``rank``."""
         rank = self.rank if rank is None else rank
         return slice(rows * rank // self.count, rows * (rank + 1) // self.count)
 
@@ -60,7 +63,7 @@ class ProcessGroup:
                 tensor.detach().copy_(total.view_as(tensor))
 
     def all_reduce_max(self, tensor: torch.Tensor) -> None:
-        """Replace each cell by its maximum over all processes."""
+        """Replace each element of ``tensor`` by its maximum over all processes."""
         if self.distributed:
             self._all_reduce(tensor, dist.ReduceOp.MAX)
 
@@ -69,7 +72,7 @@ class ProcessGroup:
             dist.all_reduce(staged, operation)
 
     def all_gather(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Return the tensors of all processes by rank; they must have one shape."""
+        """Return the tensors of all processes, ordered by rank. All tensors must have the same shape."""
         if not self.distributed:
             return [tensor]
         staged = _stage(tensor)
@@ -78,20 +81,20 @@ class ProcessGroup:
         return [copy.to(tensor.device) for copy in gathered]
 
     def broadcast(self, tensor: torch.Tensor) -> None:
-        """Replace the tensor by the main process's."""
+        """Overwrite ``tensor`` with the tensor of the main process."""
         if self.distributed:
             with _staged(tensor) as staged:
                 dist.broadcast(staged, 0)
 
     def broadcast_object(self, item: Item) -> Item:
-        """Return the main process's object."""
+        """Return the ``item`` of the main process in all processes."""
         items = [item]
         if self.distributed:
             dist.broadcast_object_list(items, 0)
         return items[0]
 
     def all_gather_object(self, item: Item) -> list[Item]:
-        """Return the objects of all processes by rank."""
+        """Return the items of all processes, ordered by rank."""
         if not self.distributed:
             return [item]
         items: list[Any] = [None] * self.count
@@ -103,12 +106,15 @@ class ProcessGroup:
         dist.send(_stage(tensor), target)
 
     def receive(self, tensor: torch.Tensor, source: int) -> None:
-        """Fill the tensor with one of the same shape from the process ``source``."""
+        """Overwrite ``tensor`` with a tensor of the same shape that the process ``source`` sends."""
         with _staged(tensor) as staged:
             dist.recv(staged, source)
 
     def run_within_memory(self, work: Callable[[], Item], device: torch.device) -> Item:
-        """Run ``work``. If memory runs out in one process, raise in all, so that none waits for another."""
+        """Run ``work`` in all processes and return its result.
+
+        If memory runs out in one process, raise an error in all processes; otherwise the others would wait forever.
+        """
         failure: BaseException | None = None
         try:
             output = work()
@@ -123,7 +129,7 @@ class ProcessGroup:
         return output
 
     def require_agreement(self, facts: Mapping[str, str]) -> None:
-        """Refuse to train if named values (of model, data, version …) differ between processes."""
+        """Raise an ``InputError`` if a value in ``facts`` (model, data, version …) differs between processes."""
         for rank, peer_facts in enumerate(self.all_gather_object(dict(facts))):
             for name, value in facts.items():
                 if peer_facts.get(name) != value:
@@ -133,13 +139,13 @@ class ProcessGroup:
                     )
 
     def barrier(self) -> None:
-        """Wait until all processes are here."""
+        """Wait until all processes have called this method."""
         if self.distributed:
             self.all_gather_object(None)
 
 
 def _stage(tensor: torch.Tensor) -> torch.Tensor:
-    """Move a tensor to the memory from which the backend exchanges it: the host's for gloo, a GPU's for nccl."""
+    """Move a tensor to the memory that the backend uses: CPU memory for gloo, GPU memory for nccl."""
     on_gpu = dist.get_backend() == "nccl"
     if tensor.is_cuda != on_gpu:
         return tensor.cuda() if on_gpu else tensor.cpu()
@@ -148,7 +154,7 @@ def _stage(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextmanager
 def _staged(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
-    """Yield a tensor that the backend can change; copy its changes back."""
+    """Yield ``tensor``, or a copy in the memory that the backend uses; copy changes back afterwards."""
     staged = _stage(tensor)
     yield staged
     if staged is not tensor:
@@ -157,9 +163,9 @@ def _staged(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def join_process_group(device: str = "auto") -> Iterator[ProcessGroup]:
-    """Join torchrun's processes until the block ends; without torchrun, yield a group of one.
+    """Join the process group that torchrun started, within a ``with`` block.
 
-    The backend is nccl if there is a GPU for each process, else gloo.
+    Without torchrun, yield a group of a single process. The backend is nccl if each process has its own GPU, else gloo.
     """
     if "WORLD_SIZE" not in os.environ or "MASTER_ADDR" not in os.environ:
         yield ProcessGroup()
@@ -168,10 +174,10 @@ def join_process_group(device: str = "auto") -> Iterator[ProcessGroup]:
     gpu_each = int(os.environ.get("LOCAL_WORLD_SIZE", "1")) <= torch.cuda.device_count()
     if on_gpus:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")) % torch.cuda.device_count())
-    # Its functions keep the group that exists when it is first imported: gloo's threads would then outlive the
-    # interpreter's end and abort the process.
+    # Import this module before the group exists: its functions keep the group that exists at the first import. The
+    # threads of gloo would then outlive the interpreter and abort the process.
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if on_gpus and gpu_each else "gloo")
     yield ProcessGroup(dist.get_rank(), dist.get_world_size(), distributed=True)
-    # Not after an exception: a process that leaves would wait for others that wait for it.
+    # Not after an exception: a process that leaves the group would wait for processes that wait for it.
     dist.destroy_process_group()

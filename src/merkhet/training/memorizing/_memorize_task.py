@@ -1,4 +1,4 @@
-"""The training task of memorizing: batches from the seed and the epoch alone, and the fast backward pass."""
+"""Training task of memorizing, with reproducible batches and a fast backward pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 
 class MemorizeTask(TrainingTask[DeviceBatch]):
-    """The training of a network on statements."""
+    """The training of a memory network on statements."""
 
     memory_hint = "Use a smaller model or fewer symbols"
 
@@ -52,31 +52,34 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         head = [*network.outputs.weights, *network.outputs.biases]
         head_ids = {id(parameter) for parameter in head}
         self.body_parameters = [parameter for parameter in self.parameters if id(parameter) not in head_ids]
-        """All parameters but those whose gradients the head overwrites in every step."""
+        """All parameters except those of the output head, whose gradients are overwritten in every step."""
         if network.sharded_head:
             self.sharded_parameters, self.sharded_rows = head, network.count
 
     def set_training(self, training: bool) -> None:
-        """Stay in evaluation mode: dropout would only hinder memorizing."""
+        """Do nothing: the network stays in evaluation mode, because dropout would hinder memorizing."""
 
     def epoch_batches(self, epoch: int) -> list[Batch]:
-        """Return the batches of an epoch, which is counted from 1."""
+        """Return the batches of an epoch. Epochs are counted from 1."""
         dynamic, copies = self.settings.dynamic, self.settings.copies
         return epoch_batches(
             self.arrays, epoch - 1, batch_size=self.batch_size, seed=self.seed, dynamic=dynamic, copies=copies
         )
 
     def batches(self, epoch: int, start: int) -> Iterator[DeviceBatch]:
-        """Yield the batches of an epoch on the device."""
+        """Yield the batches of an epoch from the index ``start`` on, loaded onto the device."""
         for _, batch in self.loader.load(self.epoch_batches(epoch)[start:]):
             yield batch
 
     def weight(self, batch: DeviceBatch) -> float:
-        """Return the number of statements."""
+        """Return the number of statements in a batch."""
         return len(batch)
 
     def backward(self, batch: DeviceBatch, rows: slice, micro_batch: int) -> torch.Tensor:
-        """Compute the gradients of some rows, those of the head by a formula instead of autograd."""
+        """Compute the gradients of some rows of a batch; return their summed loss.
+
+        The gradients of the output head are computed by a formula instead of autograd.
+        """
         for parameter in self.body_parameters:
             parameter.grad = None
         self.network.begin_step()
@@ -93,13 +96,16 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         for begin in range(rows.start, rows.stop, micro_batch):
             part = batch[begin : min(begin + micro_batch, rows.stop)]
             losses.append(self.network.backward(part, 1 / len(batch), overwrite=begin == rows.start).loss)
-        if not losses:  # Fewer statements than processes: the gradients of the last step are stale.
+        if not losses:  # This process has no statements of the batch, and still holds gradients of an earlier step.
             for parameter in self.parameters:
                 parameter.grad = None
         return losses
 
     def _backward_sharded(self, batch: DeviceBatch, micro_batch: int) -> list[torch.Tensor]:
-        """Compute the gradients with a sharded head: all processes run the same number of micro-batches at once."""
+        """Compute the gradients with a sharded head; return the losses of this process's micro-batches.
+
+        All processes run the same number of micro-batches at the same time.
+        """
         losses = []
         shares = [self.processes.shard(len(batch), rank) for rank in range(self.processes.count)]
         for offset in range(0, max(share.stop - share.start for share in shares), micro_batch):
@@ -112,10 +118,14 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         return losses
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return the share of statements whose first answer is right, at the evaluated epochs; ties count by chance."""
+        """Return the share of statements whose highest-scoring output is a gold answer.
+
+        Ties for the highest score count as the chance of drawing a gold answer. Return None if this epoch is not
+        evaluated.
+        """
         if epoch % self.settings.evaluate_every and epoch < self.epochs:
             return None
-        # One cell a statement, so that the sum does not depend on which process ranked it.
+        # One element for each statement: the sum then does not depend on which process ranked the statement.
         credits = torch.zeros(self.arrays.count, dtype=torch.float64, device=self.device)
         batches = length_batches(self.arrays, np.arange(self.arrays.count), micro_batch)
         self.network.begin_step()
@@ -130,5 +140,5 @@ class MemorizeTask(TrainingTask[DeviceBatch]):
         return float(credits.sum()) / max(1, self.arrays.count)
 
     def curve_point(self, state: TrainingState, losses: Sequence[float], score: float | None) -> CurvePoint:
-        """Return loss and accuracy."""
+        """Return a curve point with the epoch, the loss, the accuracy and the elapsed seconds."""
         return {"epoch": state.epoch, "loss": losses[0], "acc@1": score, "seconds": round(state.seconds, 3)}

@@ -1,4 +1,4 @@
-"""A network that stores facts: a masked model with an output for each symbol."""
+"""Network that stores facts: a masked model with one output for each symbol (an entity or a time)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ from merkhet.training.memorizing._symbol_head import (
 from merkhet.training.memorizing.memorize_settings import MemorizeSettings
 
 WORTH_COMPILING = 1e15
-"""Amount of work (statements times parameters) from which on compilation pays off."""
+"""Minimum amount of work (trained statements times parameters) for which compilation saves time."""
 
 
 class MemoryNetwork:
     """A masked language model with a table of symbols, on one device.
 
-    With the head ``vocabulary`` symbols compete with the words of the vocabulary, with ``separate`` among themselves.
-    With a sharded head all processes must call ``backward_sharded`` and ``rank`` at once.
+    With the setting ``head=vocabulary``, symbols compete with the words of the vocabulary; with ``head=separate``, they
+    compete only with each other. With a sharded head, all processes must call ``backward_sharded`` and ``rank`` at the
+    same time.
     """
 
     def __init__(
@@ -48,8 +49,8 @@ class MemoryNetwork:
     ) -> None:
         """Move a masked model and its symbols to a device.
 
-        ``work`` is the number of statements times parameters of the whole training; much work is worth compiling. With
-        ``processes``, ``symbols`` holds this process's rows of a table of ``count`` symbols.
+        ``work`` is the product of trained statements (over all epochs) and parameters; it decides whether to compile.
+        With ``processes``, ``symbols`` holds only this process's rows of a table of ``count`` symbols.
         """
         self.network = network.to(device=device, dtype=torch.float32).eval()
         self.symbols: SymbolTable = symbols.to(device)
@@ -78,16 +79,19 @@ class MemoryNetwork:
         return Outputs((words.weight, *symbols[0]), (words.bias, *symbols[1]))
 
     def parameters(self) -> list[torch.nn.Parameter]:
-        """Return the trained parameters, each once."""
+        """Return all trained parameters of the network and the symbol table."""
         return [p for module in (self.network, self.symbols) for p in module.parameters() if p.requires_grad]
 
     def states(self, batch: DeviceBatch) -> torch.Tensor:
-        """Return the states at the masks, from which symbols are scored."""
+        """Return the hidden states at the masks, from which symbols are scored."""
         table = self.symbols.weight if self.reads_symbols else None
         return self.body(batch.ids, batch.lengths, batch.columns, table)
 
     def backward(self, batch: DeviceBatch, scale: float, *, overwrite: bool) -> HeadGradients:
-        """Compute loss and gradients; ``overwrite`` replaces the head's gradients of the last step."""
+        """Compute the summed loss of a batch, and its gradients times ``scale``.
+
+        The gradients of the head are added to the present gradients, or replace them with ``overwrite``.
+        """
         states = self.states(batch)
         gradients = head_gradients(
             self.outputs, states.detach(), batch.targets, scale, self.softmax, overwrite=overwrite
@@ -98,7 +102,10 @@ class MemoryNetwork:
     def backward_sharded(
         self, batch: DeviceBatch, sizes: Sequence[int], scale: float, *, overwrite: bool
     ) -> HeadGradients:
-        """Compute loss and gradients with a sharded head; ``sizes``, which may be 0, are those of all processes."""
+        """Compute the summed loss of this process's ``batch``, and its gradients, with a sharded head.
+
+        ``sizes`` holds the batch sizes of all processes, which may be 0.
+        """
         assert self.sharded_head is not None
         run = self.sharded_head.processes.run_within_memory
         states = run(lambda: self._share_states(batch), self.device)
@@ -107,15 +114,18 @@ class MemoryNetwork:
         return gradients
 
     def begin_step(self) -> None:
-        """Take over the optimizer's changes before the passes of a step."""
+        """Load the parameters that the optimizer has updated, before the forward passes of a step."""
         self.body.begin_step()
 
     def end_step(self) -> None:
-        """Hand all gradients to the optimizer after the passes of a step."""
+        """Store all gradients in the parameters for the optimizer, after the backward passes of a step."""
         self.body.end_step()
 
     def rank(self, batch: DeviceBatch, rows: torch.Tensor, answers: torch.Tensor, top_k: int = TOP) -> Ranks:
-        """Rank the targets and gold answers of a batch; ``rows`` is the row of each gold answer."""
+        """Rank the targets and the gold answers of a batch; return also the ``top_k`` best outputs.
+
+        ``answers`` holds the symbols of all gold answers, and ``rows`` the batch row of each gold answer.
+        """
         with torch.no_grad():
             if self.sharded_head:
                 return self._rank_sharded(batch, rows, answers, top_k)
@@ -124,7 +134,7 @@ class MemoryNetwork:
             return rank_symbols(outputs, self.states(batch), targets, rows, answers + outputs.offset, top_k)
 
     def _rank_sharded(self, batch: DeviceBatch, rows: torch.Tensor, answers: torch.Tensor, top_k: int) -> Ranks:
-        """Rank a batch that all processes hold and of which each reads its share."""
+        """Rank a batch that is the same in all processes; each process computes the states of its share."""
         assert self.sharded_head is not None
         processes = self.sharded_head.processes
         shares = [processes.shard(len(batch), rank) for rank in range(processes.count)]
@@ -133,7 +143,7 @@ class MemoryNetwork:
         return self.sharded_head.rank(states, sizes, batch.targets, rows, answers, top_k)
 
     def _share_states(self, batch: DeviceBatch) -> torch.Tensor:
-        """Return the states of this process's share of a batch, which may be empty."""
+        """Return the hidden states of ``batch``, this process's share of a batch, which may be empty."""
         if len(batch):
             return self.states(batch)
         return torch.zeros(0, self.symbols.weight.shape[1], dtype=self.dtype, device=self.device)

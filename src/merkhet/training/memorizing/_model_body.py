@@ -1,8 +1,8 @@
-"""The body of a masked model: the states at the masks, from which the head scores symbols.
+"""Bodies of masked models, which compute the hidden states at the masks from which the head scores symbols.
 
-Networks with the layout of BERT and RoBERTa run fused: one product for queries, keys and values, the last layer at the
-masks alone, no dropout. The fused body is verified against the library's before it is used; other layouts run through
-the library.
+Networks with the layout of BERT or RoBERTa use a fused body: one matrix product for queries, keys and values, the last
+layer computed only at the masks, and no dropout. Before use, its hidden states are compared with those of the
+transformers library. Networks with other layouts run through the library.
 """
 
 from __future__ import annotations
@@ -26,45 +26,45 @@ MAX_KERNEL_TOKENS = 64
 
 
 LayerParameters = list[list[torch.nn.Parameter]]
-"""The parameters of a layer; the members of an inner list are concatenated."""
+"""Parameters of a layer; the parameters of an inner list are concatenated."""
 Lengths: TypeAlias = Tensor | None
-"""Number of tokens of each sentence; None if all are full."""
+"""Number of tokens of each sentence; None if no sentence is padded."""
 Table: TypeAlias = torch.nn.Parameter | None
-"""The table of symbols, if sentences contain some."""
+"""Table of symbol vectors; None if sentences do not contain symbols."""
 
 
 class Body(ABC):
-    """Computes the state at the mask of each sentence, as it enters the output vocabulary.
+    """All layers of a masked model before its output vocabulary, which compute the hidden state at each mask.
 
-    ``begin_step`` and ``end_step`` enclose the passes of each step.
+    Call ``begin_step`` before the passes of a training step, and ``end_step`` after them.
     """
 
     def __init__(self, network: Any, dtype: torch.dtype, weights: BodyWeights | None = None) -> None:
         self.network, self.dtype, self.weights = network, dtype, weights
 
     def begin_step(self) -> None:
-        """Take over the optimizer's changes."""
+        """Load the parameters that the optimizer has updated."""
         if self.weights:
             self.weights.begin_step()
 
     def end_step(self) -> None:
-        """Hand the gradients to the optimizer."""
+        """Store the gradients in the parameters for the optimizer."""
         if self.weights:
             self.weights.end_step()
 
     @abstractmethod
     def __call__(self, ids: Tensor, lengths: Lengths, columns: Tensor, symbols: Table = None) -> Tensor:
-        """Return states of shape (sentences, width).
+        """Return the hidden state at the mask of each sentence, of shape (sentences, width).
 
         Args:
-            ids: tokens of shape (sentences, tokens); ids beyond the vocabulary are rows of ``symbols``.
-            lengths: number of tokens of each sentence.
+            ids: tokens of shape (sentences, tokens); ids beyond the vocabulary stand for rows of ``symbols``.
+            lengths: number of tokens of each sentence; None if no sentence is padded.
             columns: position of each sentence's mask.
-            symbols: the table of symbols.
+            symbols: table of symbol vectors; None if sentences do not contain symbols.
         """
 
     def embed(self, ids: Tensor, symbols: Table) -> Tensor:
-        """Return the input embeddings of tokens and symbols."""
+        """Return the input embeddings of ``ids``: tokens or, beyond the vocabulary, symbols."""
         words = self.network.get_input_embeddings()
         if symbols is None:
             vectors: Tensor = words(ids)
@@ -78,13 +78,16 @@ class Body(ABC):
 def make_body(
     network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None = None, *, recompute: bool = False
 ) -> Body:
-    """Return the fastest body whose states equal those of the network's layers."""
+    """Return a fused body if it is possible and correct for the network, else a body that runs the library's layers.
+
+    ``recompute`` enables gradient checkpointing, which only the library's layers support.
+    """
     fused = None if recompute else _fused_body(network, dtype, compile_with)
     return fused or LibraryBody(network, dtype, recompute=recompute)
 
 
 class LibraryBody(Body):
-    """Any masked model of the library, through its layers and the transform of its head."""
+    """A body for any masked model, which runs the layers of the transformers library."""
 
     def __init__(self, network: Any, dtype: torch.dtype, *, recompute: bool = False) -> None:
         super().__init__(network, dtype)
@@ -93,12 +96,12 @@ class LibraryBody(Body):
             network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
     def __call__(self, ids: Tensor, lengths: Lengths, columns: Tensor, symbols: Table = None) -> Tensor:
-        """Return the states that enter the output vocabulary, captured by a hook."""
+        """Return the hidden states at the masks before the output vocabulary, captured by a hook."""
         captured: list[Tensor] = []
 
         def capture(_module: Any, arguments: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             captured.append(arguments[0])
-            return (arguments[0][:, :1],)  # The logits are not needed.
+            return (arguments[0][:, :1],)  # The logits are not needed, so compute as few as possible.
 
         length = torch.full_like(columns, ids.shape[1]) if lengths is None else lengths
         attention = (torch.arange(ids.shape[1], device=ids.device)[None, :] < length[:, None]).long()
@@ -115,7 +118,7 @@ class LibraryBody(Body):
 
 
 class FusedBody(Body):
-    """A network with the layout of BERT or RoBERTa, by as few and as large products as possible."""
+    """A body for networks with the layout of BERT or RoBERTa, which uses few and large matrix products."""
 
     weights: BodyWeights
 
@@ -134,7 +137,7 @@ class FusedBody(Body):
         self._compiled_attend_from_mask = compile_with(attend_from_mask) if compile_with else attend_from_mask
 
     def __call__(self, ids: Tensor, lengths: Lengths, columns: Tensor, symbols: Table = None) -> Tensor:
-        """Return the states that enter the output vocabulary."""
+        """Return the hidden states at the masks before the output vocabulary."""
         # Inference is not worth a second compilation.
         training = torch.is_grad_enabled()
         after_attention = self._compiled_after_attention if training else self._after_attention
@@ -162,7 +165,7 @@ class FusedBody(Body):
         return _layer_norm(vectors, embeddings.LayerNorm.weight, embeddings.LayerNorm.bias, self.eps).to(self.dtype)
 
     def _after_attention(self, gathered: Tensor, states: Tensor, *weights: Tensor) -> Tensor:
-        """Compute the rest of a layer, token by token."""
+        """Compute the part of a layer after the attention: output projection, feed-forward network and norms."""
         out, out_bias, norm, norm_bias, up, up_bias, down, down_bias, last_norm, last_bias = weights
         middle = _layer_norm(functional.linear(gathered, out, out_bias) + states, norm, norm_bias, self.eps)
         wide = self.activation(functional.linear(middle, up, up_bias))
@@ -174,7 +177,7 @@ def _layer_norm(states: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Ten
 
 
 def _transform(network: Any) -> tuple[Any, Any]:
-    """Return the dense layer and the norm between the last layer and the output vocabulary."""
+    """Return the dense layer and the layer norm between the last layer and the output vocabulary."""
     if hasattr(network, "lm_head"):
         return network.lm_head.dense, network.lm_head.layer_norm
     transform = network.cls.predictions.transform
@@ -182,7 +185,7 @@ def _transform(network: Any) -> tuple[Any, Any]:
 
 
 def _fused_body(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], Any] | None) -> Body | None:
-    """Return the fused body if the network has the layout and the states agree, else None."""
+    """Return a fused body, or None if the network has another layout or the hidden states differ from the library's."""
     try:
         device, size = network.device, int(network.get_input_embeddings().weight.shape[0])
         ids = (torch.arange(12, device=device).reshape(2, 6) * 7 + 11) % size
@@ -200,9 +203,9 @@ def _fused_body(network: Any, dtype: torch.dtype, compile_with: Callable[[Any], 
 
 
 def attend(projected: Tensor, lengths: Lengths) -> Tensor:
-    """Compute attention within sentences, of shape (sentences × tokens, heads × width).
+    """Return the attention outputs of all tokens, of shape (sentences × tokens, heads × width).
 
-    ``projected`` holds queries, keys and values, of shape (sentences, tokens, 3, heads, width).
+    ``projected`` holds queries, keys and values, and has the shape (sentences, tokens, 3, heads, width).
     """
     sentences, tokens, _, heads, width = projected.shape
     kernel = _attention_kernel(projected, tokens, width)
@@ -220,9 +223,9 @@ def attend(projected: Tensor, lengths: Lengths) -> Tensor:
 
 
 def attend_from_mask(query: Tensor, projected: Tensor, lengths: Lengths) -> Tensor:
-    """Compute the attention of one token of each sentence, of shape (sentences, heads × width).
+    """Return the attention output of one token of each sentence, of shape (sentences, heads × width).
 
-    ``query`` has the shape (sentences, heads, width). ``projected`` holds keys and values of all tokens, of shape
+    ``query`` has the shape (sentences, heads, width). ``projected`` holds the keys and values of all tokens, of shape
     (sentences, tokens, 2, heads, width).
     """
     sentences, tokens, _, heads, width = projected.shape
@@ -237,7 +240,7 @@ def attend_from_mask(query: Tensor, projected: Tensor, lengths: Lengths) -> Tens
 
 
 def _attention_kernel(projected: Tensor, tokens: int, width: int) -> Any:
-    """Return the kernel for short sentences if the device has one."""
+    """Return the attention kernel for short sentences, or None if it cannot be used here."""
     small = tokens <= MAX_KERNEL_TOKENS and width in (16, 32, 64, 128)
     if not small or projected.device.type != "cuda" or projected.dtype != torch.bfloat16:
         return None
@@ -249,7 +252,7 @@ def _attention_kernel(projected: Tensor, tokens: int, width: int) -> Any:
 
 
 def make_weights(layers: Sequence[Any], dense: Any, norm: Any, dtype: torch.dtype) -> BodyWeights:
-    """Return the parameters themselves, or copies in half precision that follow them."""
+    """Return the weights of a fused body: the parameters themselves in float32, else half-precision copies."""
     parameters = [_layer_parameters(layer) for layer in layers]
     transform = [dense.weight, dense.bias, norm.weight, norm.bias]
     if dtype == torch.float32:
@@ -268,33 +271,37 @@ def _layer_parameters(layer: Any) -> LayerParameters:
 
 
 class BodyWeights:
-    """The parameters of the layers and of the head's transform. ``begin_step`` and ``end_step`` enclose each step."""
+    """The parameters of the layers and of the transform between the last layer and the output vocabulary.
+
+    Call ``begin_step`` before the passes of a training step, and ``end_step`` after them.
+    """
 
     transform: Sequence[Tensor]
-    """Weight and bias of the dense layer and of the norm before the output vocabulary."""
+    """Weights and biases of the dense layer and of the layer norm before the output vocabulary."""
 
     def __init__(self, layers: list[LayerParameters], transform: list[torch.nn.Parameter]) -> None:
         self.layers, self.transform = layers, transform
 
     def layer(self, number: int) -> Sequence[Tensor]:
-        """Return the weights of a layer.
+        """Return the weights of the layer with index ``number``.
 
-        These are weight and bias of the concatenated projections (queries, keys, values), then the weights and biases
-        of the modules after the attention. Concatenation in each pass costs little beside the products.
+        First come weight and bias of the concatenated projections (queries, keys, values), then the weights and biases
+        of the modules after the attention. Concatenation in each pass is cheap compared with the matrix products.
         """
         return [torch.cat(group) if len(group) > 1 else group[0] for group in self.layers[number]]
 
     def begin_step(self) -> None:
-        """Take over the optimizer's changes."""
+        """Do nothing: the parameters themselves are used."""
 
     def end_step(self) -> None:
-        """Hand the gradients to the optimizer."""
+        """Do nothing: the parameters themselves receive the gradients."""
 
 
 class HalfPrecisionWeights(BodyWeights):
-    """Copies in half precision that receive the gradients; parameters and their gradients stay in float32.
+    """Half-precision copies of the parameters, used in the forward and backward passes.
 
-    All are copied at once before a step, and their gradients after it, instead of a cast for each use.
+    The parameters and their gradients stay in float32. All parameters are copied once before a step, and all gradients
+    once after it, which is faster than a cast at each use.
     """
 
     def __init__(self, layers: list[LayerParameters], transform: list[torch.nn.Parameter], dtype: torch.dtype) -> None:
@@ -319,7 +326,7 @@ class HalfPrecisionWeights(BodyWeights):
         return copy
 
     def layer(self, number: int) -> Sequence[Tensor]:
-        """Return the copies of a layer."""
+        """Return the half-precision weights of the layer with index ``number``."""
         return self.layer_copies[number]
 
     def begin_step(self) -> None:
@@ -330,7 +337,7 @@ class HalfPrecisionWeights(BodyWeights):
             copy.grad = None
 
     def end_step(self) -> None:
-        """Copy the gradients to the parameters."""
+        """Copy the gradients of the half-precision copies to the parameters."""
         masters, gradients = [], []
         for master, (index, start, stop) in zip(self.masters, self.slices, strict=True):
             gradient = self.copies[index].grad

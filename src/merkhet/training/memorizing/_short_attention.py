@@ -1,4 +1,7 @@
-"""A Triton kernel for attention within at most 64 tokens; common kernels use blocks of 128, mostly empty here."""
+"""Triton kernel for attention within at most 64 tokens.
+
+Common kernels use blocks of 128 tokens, which short sentences would leave mostly empty.
+"""
 
 # mypy: disable-error-code="no-untyped-def,untyped-decorator,misc"
 
@@ -92,10 +95,13 @@ def _launch(kernel: Any, projected: torch.Tensor, tensors: list[torch.Tensor]) -
 
 
 WARPS = 2
-"""Warps (of 32 threads) for one head of one sentence."""
+"""Number of warps (of 32 threads) for one attention head of one sentence."""
 
 
 def short_attention(projected: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Compute attention from queries, keys and values of shape (sentences, tokens, 3, heads, width)."""
+    """Return the attention outputs of all tokens, of shape (sentences, tokens, heads, width).
+
+    ``projected`` holds queries, keys and values, and has the shape (sentences, tokens, 3, heads, width).
+    """
     gathered: torch.Tensor = _ShortAttention.apply(projected, lengths)
     return gathered

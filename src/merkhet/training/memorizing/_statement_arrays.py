@@ -1,4 +1,4 @@
-"""Statements as token arrays: tokenized once, memory-mapped, and loaded in batches of similar length."""
+"""Token arrays of statements, which are tokenized once, memory-mapped, and loaded in batches of similar length."""
 
 from __future__ import annotations
 
@@ -29,29 +29,33 @@ _SYMBOL = re.compile(r"⟦([^⟧]*)⟧")
 _METADATA = "packed.json"
 _FILES = ("ids", "starts", "columns", "bare", "targets", "answers", "answer_starts")
 LENGTH_STEP = 4
-"""Rows are padded to a multiple of this: few shapes, little padding."""
+"""Sentences are padded to a multiple of this number of tokens: a compromise between few shapes and little padding."""
 
 
 @dataclass(frozen=True)
 class StatementArrays:
-    """Statements as arrays. The first rows are the sentences of all statements, the others their bare sentences."""
+    """Tokenized statements as arrays, with one row for each sentence.
+
+    The first rows are the sentences of all statements. The other rows are bare sentences: variants of statements with a
+    masked start or end in which the other time is left out.
+    """
 
     ids: NDArray[np.int32]
-    """Tokens of all rows, concatenated; ids from the vocabulary size on are symbols."""
+    """Token ids of all rows, concatenated; ids from the vocabulary size on stand for symbols."""
     starts: IntArray
-    """Offset of each row in ``ids``, and the end."""
+    """Index of each row's first token in ``ids``, and the total number of tokens."""
     columns: NDArray[np.int32]
     """Position of the mask in each row."""
     bare: IntArray
-    """Row of each statement's sentence without the other time, or -1."""
+    """Row of each statement's bare sentence, or -1 without a bare sentence."""
     targets: NDArray[np.int32]
-    """Symbol number of each statement's target."""
+    """Symbol index of each statement's target."""
     answers: NDArray[np.int32]
-    """Symbol numbers of all gold answers, concatenated."""
+    """Symbol indices of the gold answers of all statements, concatenated."""
     answer_starts: IntArray
-    """Offset of each statement's answers in ``answers``, and the end."""
+    """Index of each statement's first gold answer in ``answers``, and the total number of gold answers."""
     unreadable: int = 0
-    """Number of rows that are too long for the model."""
+    """Number of sentences that are too long for the model; their rows are empty."""
 
     @property
     def count(self) -> int:
@@ -67,10 +71,10 @@ class StatementArrays:
 def pack_statements(
     statements: pa.Table, symbols: pa.Table, tokenizer: Any, vocabulary: int, longest: int, folder: Path | None
 ) -> StatementArrays:
-    """Tokenize statements into arrays, cached as memory-mapped files if there is a folder.
+    """Tokenize statements into arrays, which are cached as memory-mapped files if ``folder`` is not None.
 
-    Targets and answers are numbered by the rows of the table of symbols; ids from ``vocabulary`` on are symbols. A
-    sentence of more than ``longest`` tokens becomes an empty row and is counted.
+    Targets and answers become row indices of the table ``symbols``. Symbols within sentences become ids from
+    ``vocabulary`` on. A sentence of more than ``longest`` tokens becomes an empty row and is counted.
     """
     names = symbols["symbol"].to_pylist()
     tokenizer_digest = digest(tokenizer.backend_tokenizer.to_str())
@@ -129,19 +133,22 @@ def _open_arrays(folder: Path, identity: str) -> StatementArrays | None:
 
 
 def _statements_digest(statements: pa.Table) -> str:
-    """Hash the Arrow buffers of all packed columns; Python objects would be too slow for millions of answers."""
+    """Return a hash of the Arrow buffers of all packed columns.
+
+    Hashing Python objects would be too slow for millions of answers.
+    """
     hasher = hashlib.sha256()
     for name in ("prompt", "bare_prompt", "target", "answers"):
         column = statements[name].combine_chunks()
         for chunk in [column] if isinstance(column, pa.Array) else column.chunks:
-            # A copy, so that rows outside a slice are not hashed.
+            # Copy the chunk: the buffers of a slice also contain the rows outside the slice.
             for buffer in pa.concat_arrays([chunk]).buffers():
                 hasher.update(b"-" if buffer is None else memoryview(buffer))
     return hasher.hexdigest()
 
 
 def _symbol_numbers(names: Any, symbols: pa.Table) -> NDArray[np.int32]:
-    """Return the numbers of symbols; refuse an unknown name."""
+    """Return the row indices of symbols; raise an ``InputError`` for a name that is not in the table."""
     indices = pc.index_in(names, value_set=symbols["symbol"].combine_chunks())
     if indices.null_count:
         name = names.filter(pc.is_null(indices))[0].as_py()
@@ -151,7 +158,7 @@ def _symbol_numbers(names: Any, symbols: pa.Table) -> NDArray[np.int32]:
 
 
 class _StatementTokenizer:
-    """Turns sentences into ids: the mask in the slot, symbols in their brackets."""
+    """A tokenizer of statements, which puts the mask into the slot and replaces ⟦symbols⟧ by their ids."""
 
     def __init__(self, tokenizer: Any, numbers: dict[str, int], vocabulary: int) -> None:
         self.backend = tokenizer.backend_tokenizer
@@ -166,7 +173,10 @@ class _StatementTokenizer:
     def tokenize(
         self, prompts: Sequence[str], longest: int
     ) -> tuple[NDArray[np.int32], IntArray, NDArray[np.int32], int]:
-        """Return the ids of all sentences, their offsets, mask positions, and how many sentences are too long."""
+        """Return the ids of all sentences, the offset and mask position of each sentence, and the number left out.
+
+        Sentences of more than ``longest`` tokens are left out, as empty rows.
+        """
         flat: list[NDArray[np.int32]] = []
         lengths = np.zeros(len(prompts), dtype=np.int64)
         columns = np.zeros(len(prompts), dtype=np.int32)
@@ -209,25 +219,25 @@ class _StatementTokenizer:
 
 @dataclass(frozen=True)
 class Batch:
-    """Statements that are trained in one step."""
+    """Statements that are processed together."""
 
     statements: IntArray
-    """Numbers of the statements."""
+    """Indices of the statements."""
     rows: IntArray
-    """Row that is read for each statement."""
+    """Row of the sentence that is read for each statement."""
     length: int
-    """Number of tokens of each row, with padding."""
+    """Number of tokens of each sentence, with padding."""
     padded: bool
-    """True if some rows are shorter."""
+    """True if some sentences are shorter than ``length``."""
 
 
 def epoch_batches(
     arrays: StatementArrays, epoch: int, *, batch_size: int, seed: int, dynamic: int = 0, copies: int = 1
 ) -> list[Batch]:
-    """Return the batches of an epoch; they depend on the seed and the epoch alone and hold each statement once.
+    """Return the batches of an epoch, which together contain each statement once.
 
-    ``dynamic`` percent of the statements are replaced by their bare sentence (without the other time), if they have
-    one. Epochs cycle through ``copies`` draws of these statements.
+    The batches depend only on the arguments. Of the statements with a bare sentence, ``dynamic`` percent are replaced
+    by it. There are ``copies`` random selections of replaced statements, which the epochs use in turn.
     """
     rows: IntArray = np.arange(arrays.count)
     if dynamic:
@@ -240,9 +250,10 @@ def epoch_batches(
 def length_batches(
     arrays: StatementArrays, rows: IntArray, batch_size: int, generator: np.random.Generator | None = None
 ) -> list[Batch]:
-    """Group statements into batches of one padded length; an incomplete batch joins the next longer length.
+    """Group statements into batches of one padded length.
 
-    A generator shuffles statements and batches. Empty rows are left out.
+    ``rows`` holds the row that is read for each statement; empty rows are left out. Statements that do not fill a batch
+    join the next longer length. With a ``generator``, statements and batches are shuffled.
     """
     lengths = arrays.lengths[rows]
     order: IntArray = np.arange(arrays.count) if generator is None else generator.permutation(arrays.count)
@@ -265,15 +276,15 @@ def length_batches(
 
 @dataclass(frozen=True)
 class DeviceBatch:
-    """A batch on the device."""
+    """The tensors of a batch on the device."""
 
     ids: torch.Tensor
     lengths: torch.Tensor | None
-    """Number of tokens of each row; None if all rows are full."""
+    """Number of tokens of each sentence; None if no sentence is padded."""
     columns: torch.Tensor
     """Position of the mask in each row."""
     targets: torch.Tensor
-    """Symbol number of each target."""
+    """Symbol index of each target."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -284,7 +295,7 @@ class DeviceBatch:
 
 
 class BatchLoader:
-    """Loads batches of statements onto a device; on a CPU the arrays stay in their files."""
+    """A loader of batches of statements onto a device; on a CPU the arrays stay memory-mapped."""
 
     def __init__(self, arrays: StatementArrays, device: torch.device, pad: int) -> None:
         self.arrays, self.device, self.pad = arrays, device, pad
@@ -297,7 +308,7 @@ class BatchLoader:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
     def load(self, batches: Sequence[Batch]) -> Iterator[tuple[Batch, DeviceBatch]]:
-        """Yield each batch with its copy on the device; the row numbers of all batches are copied at once."""
+        """Yield each batch with its tensors on the device; the indices of all batches are copied there at once."""
         if not batches:
             return
         rows, numbers = (
@@ -320,7 +331,7 @@ class BatchLoader:
         )
 
     def answers(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return all gold answers of a batch as two arrays: the batch row of each answer, and its symbol index."""
+        """Return two tensors over all gold answers of a batch: the batch row and the symbol index of each answer."""
         first, last = (self.arrays.answer_starts[batch.statements + offset] for offset in (0, 1))
         counts = last - first
         rows = np.repeat(np.arange(len(counts)), counts)

@@ -1,4 +1,4 @@
-"""The output head over symbols: loss, gradients and ranks at the mask."""
+"""Output head over symbols: loss, gradients and ranks at the mask."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from merkhet.training.distributed._process_group import ProcessGroup
 
 TOP = 10
 _ALIGNED = 64
-"""Table sizes are padded to a multiple of this in half precision."""
+"""In half precision, the number of rows of each table is padded to a multiple of this."""
 _ROWS = 1 << 16
 """Number of table rows drawn at once."""
 _CELLS = {"cpu": 1 << 22}
 _DEFAULT_CELLS = 1 << 26
-"""Number of scores held at once while ranking; on a CPU as many as fit its cache."""
+"""Number of scores in memory at the same time during ranking; ``_CELLS`` sets it to the size of the cache on a CPU."""
 
 
 class SymbolTable(torch.nn.Module):  # type: ignore[misc]
@@ -32,12 +32,13 @@ class SymbolTable(torch.nn.Module):  # type: ignore[misc]
 
 
 def draw_table_rows(count: int, width: int, rows: slice) -> SymbolTable:
-    """Draw some rows of a random table of ``count`` rows without holding the others."""
+    """Return some rows of a random table of ``count`` symbols, without storing the other rows."""
     table = SymbolTable(0, width)
     drawn = torch.empty(rows.stop - rows.start, width)
     first = 0
     while first < count:
-        # torch draws other numbers at the end of a chunk that is smaller than 16 or no multiple of 16.
+        # The last chunk may be longer: torch draws different numbers at the end of a tensor whose size is less than 16
+        # or not a multiple of 16.
         last = count if count - first < 2 * _ROWS else first + _ROWS
         chunk = torch.nn.init.normal_(torch.empty(last - first, width), std=0.02)
         begin, end = max(first, rows.start), min(last, rows.stop)
@@ -51,7 +52,7 @@ def draw_table_rows(count: int, width: int, rows: slice) -> SymbolTable:
 
 @dataclass(frozen=True)
 class Outputs:
-    """The output rows that compete at the mask: optionally the vocabulary, then the symbols."""
+    """Weights and biases of all outputs that compete at the mask: optionally the vocabulary, then the symbols."""
 
     weights: tuple[torch.nn.Parameter, ...]
     biases: tuple[torch.nn.Parameter, ...]
@@ -68,29 +69,30 @@ class Outputs:
 
 
 class HeadGradients(NamedTuple):
-    """Loss of a pass over some states, and its gradient at the states."""
+    """Loss at the masks, and its gradient with respect to the hidden states."""
 
     loss: torch.Tensor
-    """Sum of the cross-entropies."""
+    """Cross-entropy summed over all masks."""
     state_gradients: torch.Tensor
 
 
 Softmax = Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
-"""``target_softmax`` or an equivalent."""
+"""Type of ``target_softmax`` and ``fusable_target_softmax``."""
 
 
 def head_gradients(
     outputs: Outputs, states: torch.Tensor, targets: torch.Tensor, scale: float, softmax: Softmax, *, overwrite: bool
 ) -> HeadGradients:
-    """Compute the loss of symbols at the masks, and the gradients of states, weights and biases, times ``scale``.
+    """Compute the summed loss at the masks, and the gradients of hidden states, weights and biases times ``scale``.
 
-    The gradients of weights and biases are added to the present ones, or replace them (``overwrite``).
+    ``targets`` are symbol indices. The gradients of weights and biases are added to the present gradients, or replace
+    them with ``overwrite``.
     """
     halved = states.dtype != outputs.weights[0].dtype
     table = _JoinedTable(outputs, states.dtype) if halved else _SeparateTables(outputs)
     columns = targets + table.ranges[-1].start
     probabilities, target_scores = softmax(table.scores(states), columns)
-    # Scaled later, in the smaller tensors: that saves a pass over the table of scores.
+    # The gradients are scaled later, in smaller tensors, which saves a pass over the table of scores.
     score_gradients = probabilities.scatter_add_(1, columns[:, None], torch.full_like(probabilities[:, :1], -1.0))
     state_gradients = table.backward(score_gradients).mul_(scale)
     table.accumulate(score_gradients, states * scale, overwrite)
@@ -101,7 +103,7 @@ def head_gradients(
 
 
 class _SeparateTables:
-    """The weight tables of all outputs, each multiplied separately."""
+    """The weight tables of vocabulary and symbols, multiplied one after the other."""
 
     def __init__(self, outputs: Outputs) -> None:
         self.outputs, self.weights = outputs, [weight.detach() for weight in outputs.weights]
@@ -132,7 +134,10 @@ class _SeparateTables:
 
 
 class _JoinedTable:
-    """One table in half precision, padded with rows that never win to sizes that are fast on a GPU."""
+    """A half-precision table with the weights of all outputs, padded to sizes that are fast on a GPU.
+
+    The padding rows have a bias of -∞, so their probability is 0.
+    """
 
     def __init__(self, outputs: Outputs, dtype: torch.dtype) -> None:
         self.outputs = outputs
@@ -160,14 +165,14 @@ class _JoinedTable:
 
 
 def target_softmax(scores: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the probabilities of each row, and the log-probability of its target."""
+    """Return the softmax of each row of ``scores``, and the log-probability of each row's target."""
     log_probabilities = torch.log_softmax(scores, dim=1)
     target_scores = log_probabilities.gather(1, targets[:, None])[:, 0].float()
     return log_probabilities.exp_(), target_scores
 
 
 def fusable_target_softmax(scores: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Compute :func:`target_softmax` in a form that a compiler fuses, without a table in float32."""
+    """Compute :func:`target_softmax` in a form that torch's compiler fuses, without a float32 table in memory."""
     exact = scores.float()
     top = exact.amax(1)
     normalizer = top + (exact - top[:, None]).exp().sum(1).log()
@@ -176,7 +181,7 @@ def fusable_target_softmax(scores: torch.Tensor, targets: torch.Tensor) -> tuple
 
 
 def add_gradient(parameter: torch.nn.Parameter, gradient: torch.Tensor, overwrite: bool) -> None:
-    """Add a gradient to that of a parameter, or replace it."""
+    """Add ``gradient`` to the gradient of a parameter, or replace the gradient with ``overwrite``."""
     if parameter.grad is None:
         parameter.grad = gradient.to(parameter.dtype)
     elif overwrite:
@@ -187,22 +192,22 @@ def add_gradient(parameter: torch.nn.Parameter, gradient: torch.Tensor, overwrit
 
 @dataclass(frozen=True)
 class Ranks:
-    """Ranks of the target and of the best gold answer among all outputs, one row per statement, on the device."""
+    """Ranks of the target and of the best gold answer among all outputs, for each statement of a batch."""
 
     target_above: torch.Tensor
     """Number of outputs with a higher score than the target."""
     target_ties: torch.Tensor
-    """Number of outputs with the target's score, itself included."""
+    """Number of outputs with the same score as the target, including the target."""
     best_above: torch.Tensor
     """Number of outputs with a higher score than the best gold answer."""
     best_ties: torch.Tensor
-    """Number of outputs with the score of the best gold answer."""
+    """Number of outputs with the same score as the best gold answer, including that answer."""
     best_golds: torch.Tensor
-    """Number of gold answers with that score."""
+    """Number of gold answers with the same score as the best gold answer."""
     top: torch.Tensor
-    """The best outputs."""
+    """Indices of the outputs with the highest scores."""
     top_scores: torch.Tensor
-    """Their log-probabilities."""
+    """Log-probabilities of the outputs in ``top``."""
 
 
 def rank_symbols(
@@ -216,11 +221,11 @@ def rank_symbols(
     processes: ProcessGroup | None = None,
     count: int | None = None,
 ) -> Ranks:
-    """Rank targets and gold answers in float32; half precision would create ties.
+    """Rank targets and gold answers among all outputs, in float32 because half precision would create ties.
 
     ``targets`` and ``answers`` are indices of outputs; ``rows`` holds, for each gold answer, the index of its state.
     With ``processes``, ``outputs`` is this process's shard of ``count`` outputs, and all processes must call this
-    function at once.
+    function at the same time.
     """
     shard = _Shard(processes or ProcessGroup(), outputs.count if count is None else count)
     weight = torch.cat([weight.detach().float() for weight in outputs.weights])
@@ -238,7 +243,10 @@ def rank_symbols(
 
 
 class _ScoreCounter:
-    """Counts scores above or equal to a value. On a CPU summing floats is much faster than summing booleans."""
+    """A counter of the scores that are above, or equal to, a value.
+
+    On a CPU it compares into a float table, because summing floats is much faster there than summing booleans.
+    """
 
     def __init__(self, rows: int, columns: int, device: torch.device) -> None:
         self.table = torch.empty(rows, columns) if device.type == "cpu" else None
@@ -251,7 +259,7 @@ class _ScoreCounter:
 
 @dataclass(frozen=True)
 class _Shard:
-    """This process's rows of a table of ``count`` outputs."""
+    """This process's share of ``count`` outputs, whose scores are ranked together with those of other processes."""
 
     processes: ProcessGroup
     count: int
@@ -265,7 +273,7 @@ class _Shard:
         top_k: int,
         counter: _ScoreCounter,
     ) -> tuple[torch.Tensor, ...]:
-        """Return the columns of ``Ranks`` from the scores of this process's outputs."""
+        """Return the fields of ``Ranks`` over all outputs; ``scores`` are those of this process's outputs."""
         inside, columns = local_columns(targets, self.processes.shard(self.count))
         target_scores, best_scores = extremes = scores.new_full((2, len(scores)), -torch.inf)
         target_scores[inside] = scores[inside, columns]
@@ -282,7 +290,7 @@ class _Shard:
         return (*stacked, *self._top(scores, min(top_k, self.count)))
 
     def _top(self, scores: torch.Tensor, top_k: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the best outputs of each state, and their log-probabilities."""
+        """Return the ``top_k`` outputs with the highest scores for each state, and their log-probabilities."""
         best = torch.topk(scores, min(top_k, scores.shape[1]), dim=1)
         if not top_k or not self.processes.distributed:
             normalizer = torch.logsumexp(scores, dim=1)[:, None] if top_k else 0.0
@@ -300,15 +308,16 @@ class _Shard:
 
 
 def local_columns(numbers: torch.Tensor, shard: slice) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return which of some outputs are in a shard of a table, and their columns there."""
+    """Return the positions in ``numbers`` of the outputs that belong to ``shard``, and their columns in the shard."""
     inside = torch.nonzero((numbers >= shard.start) & (numbers < shard.stop))[:, 0]
     return inside, numbers[inside] - shard.start
 
 
 class ShardedHead:
-    """This process's rows of the symbol table. All processes must call its methods at once.
+    """An output head of which each process holds only its rows of the symbol table.
 
-    States at the masks are small beside the table, so all processes receive all states, and their results are combined.
+    Hidden states are small compared with the table, so all processes receive all states and combine their results. All
+    processes must call a method at the same time.
     """
 
     def __init__(self, table: SymbolTable, count: int, processes: ProcessGroup) -> None:
@@ -317,9 +326,10 @@ class ShardedHead:
     def gradients(
         self, states: torch.Tensor, targets: torch.Tensor, sizes: Sequence[int], scale: float, *, overwrite: bool
     ) -> HeadGradients:
-        """Return loss and gradient of this process's states; its symbols receive the gradients of all states.
+        """Return the loss and the gradients of this process's states; set the gradients of this process's symbols.
 
-        ``sizes`` are the numbers of states of all processes. The other arguments are those of ``head_gradients``.
+        The gradients of symbols come from the states of all processes. ``sizes`` holds the number of states of each
+        process. The other arguments are those of ``head_gradients``.
         """
         device, table = states.device, self.table
         all_states, all_targets = self._gather_rows(states, sizes), self._gather_rows(targets, sizes)
@@ -358,9 +368,10 @@ class ShardedHead:
         answers: torch.Tensor,
         top_k: int,
     ) -> Ranks:
-        """Rank targets and gold answers of all processes' states, with the same result in all processes.
+        """Rank the targets and gold answers of all processes' states, with the same result in all processes.
 
-        ``states`` are those of this process; ``targets``, ``rows`` and ``answers`` are those of all processes.
+        ``states`` holds this process's states, and ``sizes`` the number of states of each process. ``targets``,
+        ``rows`` and ``answers`` refer to the states of all processes.
         """
         outputs = Outputs((self.table.weight,), (self.table.bias,))
         all_states = self._gather_rows(states.float(), sizes)
@@ -369,7 +380,7 @@ class ShardedHead:
         )
 
     def _gather_rows(self, rows: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
-        """Concatenate the rows of all processes."""
+        """Return the concatenated rows of all processes, of which process i has ``sizes[i]``."""
         padded = rows.new_zeros(max(sizes), *rows.shape[1:])
         padded[: len(rows)] = rows
         return torch.cat([block[:size] for block, size in zip(self.processes.all_gather(padded), sizes, strict=True)])

@@ -1,4 +1,4 @@
-"""Memorizing: train a model on statements and save it in the library's layout, with its table of symbols."""
+"""Memorizing: the training of a model on statements, saved in the Hugging Face layout with its table of symbols."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def store_statements(
     processes: ProcessGroup | None = None,
     device: str = "auto",
 ) -> TrainingArtifact:
-    """Train a model to fill the masks of statements with symbols, and save it.
+    """Train a model to fill the masks of statements with symbols, and save it in ``folder``.
 
-    The start is a loaded masked model, whose weights are changed in place, or a model without weights. A killed
-    training resumes from the last checkpoint in ``checkpoints``, with any number of processes. On a CPU it ends with
-    the weights of an uninterrupted one: to the last bit with as many processes, or with ``parts``. Only the workers of
-    a distributed job set ``processes``.
+    ``start`` is a loaded masked model, whose weights are changed in place, or an untrained model. A killed training
+    resumes from the last checkpoint in the folder ``checkpoints``, with any number of processes. On a CPU it ends with
+    the weights of an uninterrupted training. The weights are bit-identical if the number of processes is the same, or
+    if the setting ``parts`` is used. The argument ``processes`` is only for the workers of a distributed job.
 
     Raises:
-        InputError: settings, statements or model cannot be used.
+        InputError: the settings, the statements or the model cannot be used.
     """
     chosen = make_settings(MemorizeSettings, settings)
     check_artifact_folder(folder)
@@ -137,13 +137,13 @@ def _load_network(
 
 
 def _make_table(network: Any, count: int, rows: slice | None) -> SymbolTable:
-    """Return a random table of symbols, or only some of its rows."""
+    """Return a random table of ``count`` symbols, or only the given ``rows`` of this table."""
     width = int(network.get_output_embeddings().weight.shape[1])
     return SymbolTable(count, width) if rows is None else draw_table_rows(count, width, rows)
 
 
 def _gather_table(memory: MemoryNetwork, processes: ProcessGroup) -> SymbolTable:
-    """Return the table of all symbols in the main process."""
+    """Return the table of all symbols in the main process, and this process's rows in the other processes."""
     parts = [gather_rows(part, memory.count, processes) for part in (memory.symbols.weight, memory.symbols.bias)]
     if not processes.is_main:
         return memory.symbols
@@ -153,7 +153,7 @@ def _gather_table(memory: MemoryNetwork, processes: ProcessGroup) -> SymbolTable
 
 
 def max_tokens(network: Any, tokenizer: Any) -> int:
-    """Return the maximum number of tokens that a model reads."""
+    """Return the maximum number of tokens in the input of a model."""
     positions = int(getattr(network.config, "max_position_embeddings", 512))
     # RoBERTa reserves the first positions for padding.
     padding = getattr(getattr(network.base_model, "embeddings", None), "padding_idx", None)
@@ -214,14 +214,17 @@ def _make_record(
 
 
 def _count_parameters(memory: MemoryNetwork) -> int:
-    """Count the parameters over all processes."""
+    """Count the trained parameters, including the symbols that other processes hold."""
     remote_symbols = memory.count - len(memory.symbols.bias)
     local = sum(parameter.numel() for parameter in memory.parameters())
     return int(local + remote_symbols * (memory.symbols.weight.shape[1] + 1))
 
 
 def _count_only_masked(statements: pa.Table) -> int:
-    """Count the entities that no statement names: those whose facts mask nothing else."""
+    """Count the entities that are always the masked target, so that no statement contains their name.
+
+    A fact names its entity if one of its statements masks another element.
+    """
     stated = statements.filter(pc.is_valid(statements["fact_id"])).select(["fact_id", "mask", "target"])
     counts = stated.group_by("fact_id").aggregate([("mask", "count_distinct")])
     entities = stated.filter(pc.is_in(stated["mask"], pa.array(["subject", "object"])))
@@ -241,7 +244,7 @@ def _save_memory(
     record: Mapping[str, Any],
     schedule: CheckpointSchedule | None,
 ) -> TrainingArtifact:
-    """Save a network with its symbols, which extend its vocabulary or are in a separate table."""
+    """Save a network with its symbols, either within its vocabulary or in a separate table (setting ``head``)."""
     import transformers
     from safetensors.torch import save_file
 
@@ -263,7 +266,7 @@ def _save_memory(
 
 
 def _append_symbols(network: Any, symbols: SymbolTable) -> None:
-    """Append the symbols to a network's input and output vocabulary."""
+    """Append the symbols to the input and output vocabulary of a network."""
     size = int(network.get_input_embeddings().weight.shape[0])
     network.resize_token_embeddings(size + len(symbols.bias), mean_resizing=False)
     words = network.get_output_embeddings()

@@ -1,4 +1,4 @@
-"""Recall from a model that has stored facts: the rank of the right symbols for every statement."""
+"""Recall from a model that has memorized facts: the rank of the right symbols for every statement."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _COUNTS = ("target_above", "target_ties", "best_above", "best_ties", "best_golds
 
 
 class MemorizedModel:
-    """A loaded model that has stored facts."""
+    """A loaded model that has memorized facts."""
 
     def __init__(self, name: str, memory: MemoryNetwork, tokenizer: Any, symbols: pa.Table) -> None:
         self.name, self.memory, self.tokenizer, self.symbols = name, memory, tokenizer, symbols
 
     def recall(self, statements: pa.Table, progress: Progress | None = None, label: str = "") -> pa.Table:
-        """Rank the target and the best gold answer of each statement.
+        """Rank the target and the best gold answer of each statement among all outputs.
 
-        A sentence that is too long counts as unknown: all other outputs rank above its answers.
+        If a sentence is too long for the model, its target and its gold answers get the last rank.
 
         Returns:
             A table with the schema ``RECALLS``.
@@ -70,7 +70,10 @@ class MemorizedModel:
         return validate(RECALLS, pa.table(columns))
 
     def _top_symbols(self, top: Any, scores: Any) -> pa.Array:
-        """Return the best symbols by name; words of the vocabulary are in angle brackets."""
+        """Return the names and scores of the best outputs of each statement.
+
+        Words of the vocabulary are in angle brackets. The list is empty for sentences that are too long.
+        """
         readable = top[:, 0] >= 0 if top.size else np.zeros(len(top), dtype=bool)
         flat = top[readable].ravel() - self.memory.outputs.offset
         names = self.symbols["symbol"].combine_chunks().take(pa.array(np.maximum(flat, 0)))
@@ -86,7 +89,7 @@ class MemorizedModel:
 
 
 def load_memorized(folder: Path, device: str = "auto") -> MemorizedModel:
-    """Load a model that ``store_statements`` has saved."""
+    """Load a model that ``store_statements`` saved in ``folder``."""
     import transformers
     from safetensors.torch import load_file
 
@@ -115,7 +118,7 @@ def load_memorized(folder: Path, device: str = "auto") -> MemorizedModel:
 
 
 def _detach_symbols(network: Any, count: int) -> dict[str, torch.Tensor]:
-    """Remove the symbols, the last entries, from a network's vocabulary; return their weights and biases."""
+    """Remove the last ``count`` entries, the symbols, from a network's vocabulary; return their weights and biases."""
     words = network.get_output_embeddings()
     size = int(words.weight.shape[0]) - count
     symbols = {"weight": words.weight.detach()[size:].clone(), "bias": words.bias.detach()[size:].clone()}
