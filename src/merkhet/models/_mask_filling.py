@@ -105,8 +105,7 @@ class SlotFiller:
             (index, text)
             for index, question in enumerate(questions)
             for text in dict.fromkeys(question.answers)
-            if self.candidate_tokenizer.word_kind is None
-            or " " not in text.strip()  # Otherwise the answer has several tokens.
+            if self.candidate_tokenizer.word_kind is None or " " not in text.strip()  # Else it has several tokens.
         ]
         sentences = [questions[index].prompt.replace(SLOT, text) for index, text in answers]
         encodings = self.candidate_tokenizer.encode(sentences)
@@ -149,7 +148,7 @@ class SlotFiller:
 def _single_token(encoding: Any, first: int, last: int) -> int | None:
     """Return the index of the single token that overlaps the characters from ``first`` to ``last``.
 
-    None if several tokens or no token do.
+    None if no token or more than one token overlaps them.
     """
     start, stop = encoding.char_to_token(first), encoding.char_to_token(last - 1)
     if start is not None and stop is not None and start != stop:

@@ -18,8 +18,8 @@ TOKENS_ON_CPU, TOKENS_ON_GPU = 2048, 16384
 class Network:
     """A network with its tokenizer, the token budget of its batches, and counters of its work.
 
-    ``work`` counts the token rows that went through the network and their tokens. ``rows_one_by_one`` in it is the
-    number of rows that a program without shared rows would need: one pass per candidate, question and method.
+    ``work`` counts the token rows that went through the network and their tokens. ``work["rows_one_by_one"]`` is the
+    number of rows that a program without shared rows would need, for comparison.
 
     Args:
         name: The model's name in tables.

@@ -165,7 +165,7 @@ def _check_answer(tokens: Row | list[int], unknown: int | None, length: int) -> 
 def _separate_span(encoding: Any, sentence: str, first: int, last: int) -> tuple[int, int]:
     """Return the range of tokens that overlap the characters from ``first`` to ``last``.
 
-    (0, 0) if no token does, or if these tokens cover other text than a space before ``first``.
+    (0, 0) if no token overlaps them, or if these tokens cover other text than a space before ``first``.
     """
     start, stop = token_span(encoding, first, last)
     if start == stop:

@@ -94,7 +94,7 @@ class FrequencyBaseline(_WritingBaseline):
         self._counts: dict[tuple[str, str], Counter[str]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Take over the suite's counts; without them, count the right answers of each task and relation."""
+        """Use the suite's counts; without them, count the right answers of each task and relation."""
         self._counts = _count_answers(frequencies)
         for question in questions if not frequencies else ():
             self._counts[question.task, question.relation][question.target] += 1
@@ -127,7 +127,7 @@ class TrainFrequencyBaseline(Baseline):
         self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Take over the suite's counts; without them, all candidates are ranked at random."""
+        """Use the suite's counts; without them, all candidates are ranked at random."""
         self._scores.clear()
         self._frequency_ranks = {
             key: {answer: rank for rank, (answer, _) in enumerate(counter.most_common())}

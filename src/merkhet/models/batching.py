@@ -13,9 +13,9 @@ from merkhet.core.errors import MerkhetError
 logger = logging.getLogger(__name__)
 
 BUSY_SHARE = 8
-"""The divisor of the budget (1/8) from which on a batch is large enough to keep the device busy."""
+"""The divisor of the token budget: a batch of at least 1/8 of the budget keeps the device busy."""
 MIN_FILL = 0.8
-"""The minimum length of a row that joins a batch of that size, relative to the batch's longest row."""
+"""The minimum length of a row that joins a batch of at least this size, relative to the batch's longest row."""
 _NO_PRIMITIVE = "could not create a primitive"
 """The error message of oneDNN when it cannot allocate memory."""
 
@@ -24,8 +24,8 @@ def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Group row indices into batches whose padded size (rows × longest row) stays within the token budget.
 
     The longest rows come first. A row longer than the budget forms a batch alone. Once a batch keeps the device busy,
-    it takes no row that would need more than a fifth of its length as padding. The batches depend on the lengths and
-    the budget alone.
+    it takes no row whose padding would exceed a fifth of the batch's longest row. The batches depend on the lengths
+    and the budget alone.
     """
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
     batches: list[list[int]] = []

@@ -77,9 +77,9 @@ class _PromptTrie:
 class CausalModel(Network):
     """A causal language model from the Hugging Face library.
 
-    By default, a score covers the candidate and the text after it, given the text before the candidate. Methods called
-    ``candidate-…`` score the candidate alone, given the text before it. Methods called ``sentence-…`` score the whole
-    sentence, given the model's start token.
+    By default, a score covers the candidate and the text after it, given the text before the candidate. ``first-token``
+    and methods called ``candidate-…`` score the candidate alone, given the text before it. Methods called
+    ``sentence-…`` score the whole sentence, given the model's start token.
     """
 
     kind = "causal"

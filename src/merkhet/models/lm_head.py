@@ -57,8 +57,8 @@ def logits_at(
 def find_last_attention(model: Any) -> Any:
     """Return the attention module of an encoder's last layer if later modules process each position separately.
 
-    A test on two short sequences decides: selecting positions after this module must not change the logits. None if it
-    does, or if the network has no such module.
+    A test on two short sequences decides: selecting positions after this module must not change the logits. None if
+    they change, or if the network has no such module.
     """
     layer_lists = [
         module for module in model.base_model.modules() if isinstance(module, torch.nn.ModuleList) and len(module)
@@ -81,7 +81,7 @@ def find_last_attention(model: Any) -> Any:
 
 
 def log_probabilities(logits: torch.Tensor, lines: torch.Tensor, tokens: torch.Tensor) -> FloatArray:
-    """Return the log-probability of each of ``tokens`` in the row of ``logits`` that ``lines`` gives for it."""
+    """Return the log-probability of each token ``tokens[i]`` in row ``lines[i]`` of ``logits``."""
     # On a CPU, chunks of a few rows of logits stay in the processor's cache.
     chunks = logits.split(_LINES_IN_CACHE) if logits.device.type == "cpu" else (logits,)
     normalisers = torch.cat([torch.logsumexp(chunk, dim=1) for chunk in chunks])

@@ -49,7 +49,7 @@ class MaskedModel(Network):
     * ``single`` replaces the whole candidate by one mask, and scores every token at this mask.
     * ``pll`` (pseudo-log-likelihood) masks and scores one token of the candidate at a time.
     * ``pll-l2r`` is like ``pll``, but also masks the tokens of the same word to the right of the scored token.
-    * ``sentence-pll`` and ``sentence-pll-l2r`` apply ``pll`` and ``pll-l2r`` to all tokens of the sentence.
+    * ``sentence-pll`` and ``sentence-pll-l2r`` apply ``pll`` and ``pll-l2r`` to all tokens but special ones.
     """
 
     kind = "masked"

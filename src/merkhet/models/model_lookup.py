@@ -41,7 +41,7 @@ class ModelSpec:
     trust_remote_code: bool = False
     """Whether Python code in the model's folder may run."""
     candidates: str = "in place"
-    """``in place`` tokenizes a candidate in its sentence; ``apart`` tokenizes it alone, as some programs do."""
+    """``in place`` tokenizes a candidate in its sentence; ``apart`` tokenizes it alone, as many programs do."""
     special_tokens: bool = True
     """Whether special tokens are added to sentences; some published programs omit them."""
     longest: int | None = None

@@ -4,8 +4,8 @@ The embedding of a pseudoword is nearer to the mask's embedding than that of any
 
 .. math:: d = \\alpha \\cdot \\min_{t \\in V} \\lVert z_t - z_{[MASK]} \\rVert_2
 
-Its direction is random, and any two pseudowords are at least d apart. If a model has no mask token, the mean of all
-embeddings replaces the mask's embedding.
+with 0 < α < 1. The direction is random, and any two pseudowords are at least d apart. If a model has no mask token, the
+mean of all embeddings replaces the mask's embedding.
 """
 
 from __future__ import annotations

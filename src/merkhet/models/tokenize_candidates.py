@@ -43,7 +43,7 @@ Cached = TypeVar("Cached")
 
 
 class UnusableError(Exception):
-    """Raised when a model cannot be asked a question; the message is the reason."""
+    """Error for a question that a model cannot be asked; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class CandidateTokenizer:
     With ``in place``, the default, a candidate gets the tokens that it has in its sentence. In lists of more than four
     candidates, whole sentences are tokenized for at most three of them. For the others only the words next to the slot
     are tokenized, once for all prompts with the same words there. The tokens are equal if no token of the vocabulary
-    spans a space, which the whole sentences check for every prompt. If the check fails, every sentence is tokenized
+    spans a space; the whole sentences check this for every prompt. If the check fails, every sentence is tokenized
     whole.
 
     With ``apart``, the candidate is tokenized alone, and the sentence with a mask in its slot. Many published programs
@@ -256,7 +256,7 @@ class CandidateTokenizer:
         )
 
     def _tokenize_by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> TokenizedCandidates | None:
-        """Tokenize few whole sentences and the windows of all candidates; return None if the tokens may be inexact."""
+        """Tokenize a few whole sentences and the windows of all candidates; None if the tokens may be inexact."""
         few = len(candidates) <= _MAX_CHECKED + 1
         if few or self.word_kind is None or _UNUSUAL_SPACE.search(before + SLOT + after):
             return None
@@ -410,7 +410,7 @@ def fast_backend(tokenizer: Any, name: str) -> Any:
 
 
 def max_input_tokens(config: Any, tokenizer: Any) -> int:
-    """Return the maximum input length in tokens: the lower limit of the model's configuration and its tokenizer."""
+    """Return the maximum input length in tokens: the lowest limit that configuration and tokenizer declare."""
     limits = [getattr(config, "max_position_embeddings", None), getattr(config, "n_positions", None)]
     limits.append(getattr(tokenizer, "model_max_length", None))
     known = [int(limit) for limit in limits if isinstance(limit, int) and 0 < limit < 10**9]

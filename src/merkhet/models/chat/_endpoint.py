@@ -38,7 +38,7 @@ _CHARACTERS_PER_TOKEN = 3.0
 
 
 class EndpointError(MerkhetError):
-    """Raised when an endpoint keeps failing; cached replies are kept."""
+    """Error of an endpoint that keeps failing; cached replies are kept."""
 
 
 @dataclass

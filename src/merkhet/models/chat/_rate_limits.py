@@ -9,7 +9,7 @@ from merkhet.core.errors import MerkhetError
 
 
 class BudgetExhaustedError(MerkhetError):
-    """Raised when a run has used its budget since it was started; cached replies are kept."""
+    """Error of a run that has used its budget since its last start; cached replies are kept."""
 
 
 class RateLimiter:

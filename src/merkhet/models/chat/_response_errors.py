@@ -28,8 +28,8 @@ class Failure:
     """The failure of a request, and what to do about it."""
 
     action: str
-    """``retry``, ``abort`` (the run), ``unusable`` or ``refused`` (the question), or ``unsupported`` (drop
-    ``parameters`` and send again)."""
+    """The action to take: ``retry``, ``abort`` the run, record the question as ``unusable`` or ``refused``, or
+    ``unsupported`` (send the request again without ``parameters``)."""
     message: str
     retry_after: float | None = None
     """The number of seconds that the endpoint asks to wait; None if it does not say."""

@@ -43,7 +43,8 @@ def judge(
 
     A question with two candidates (such as true and false, or yes and no) is asked as it is. Any other question becomes
     two statements: one with the right answer in its slot, one with a random wrong candidate. The question's score is
-    the mean of both. A reply without a verdict, or a refusal, counts as wrong; ``outcome`` tells the two apart.
+    the mean over both statements. A reply without a verdict, or a refusal, counts as wrong; ``outcome`` tells the two
+    apart.
 
     Args:
         model: A chat model; any other model gives unusable answers.
