@@ -1,4 +1,4 @@
-"""Language models behind one protocol; torch is imported when a model is loaded."""
+"""Language models and baselines with a common protocol; torch is imported only when a model is loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GGUF files, unpacked once into a model folder in the cache, because reading them is slow."""
+"""Unpacking of GGUF files into model folders, which are cached because reading GGUF is slow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from merkhet.core.files import cache_folder, disk_full_error, file_digest, is_di
 
 
 def unpack_gguf(path: Path) -> Path:
-    """Return the folder with the file's weights in float32 and its tokenizer; create it atomically on first use."""
+    """Return the folder with the file's float32 weights and tokenizer; on first use, create it atomically."""
     target = cache_folder() / "gguf" / file_digest(path)[:32]
     if target.is_dir():
         return target
@@ -23,7 +23,7 @@ def unpack_gguf(path: Path) -> Path:
         try:
             temporary.rename(target)
         except OSError:
-            if not target.is_dir():  # Another process may have created it first.
+            if not target.is_dir():  # Another process may have created the folder first.
                 raise
     except OSError as error:
         raise (disk_full_error(target) if is_disk_full(error) else error) from error

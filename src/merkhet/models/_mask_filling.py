@@ -1,4 +1,4 @@
-"""Ranking of a masked model's whole vocabulary at one mask in the slot."""
+"""Ranking of a masked model's whole vocabulary at a single mask in the slot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from merkhet.models._network import Network
 
 _GOLDS_AT_ONCE = 64
-"""How many right answers are ranked at once; it avoids a second table of logits for a whole batch."""
+"""The number of right answers ranked together, which limits the size of a copy of their logits."""
 NO_SINGLE_TOKEN = "no right answer is a single piece of this model's vocabulary"
 
 
@@ -29,13 +29,13 @@ class _MaskedSlot:
 
     row: Row
     column: int
-    """The column of the mask."""
+    """The index of the mask in ``row``."""
     golds: dict[int, str] = field(default_factory=dict)
-    """The right answers that are one token in this slot, by token id."""
+    """The right answers that are a single token in this slot, by token id."""
 
 
 class SlotFiller:
-    """Fills slots with a masked model: one row per distinct prompt, the head at its mask alone."""
+    """Ranking of the vocabulary in slots; equal prompts are computed once, and logits only at the mask."""
 
     def __init__(self, network: Network) -> None:
         self.network, self.tokenizer = network, network.tokenizer
@@ -44,7 +44,7 @@ class SlotFiller:
         self._texts: dict[int, str] = {}
 
     def fill(self, questions: Sequence[Question], count: int) -> list[FilledSlot]:
-        """Return the ``count`` likeliest tokens and the ranks of the right answers for each question."""
+        """Return for each question the ``count`` likeliest tokens and the ranks of its right answers."""
         slots: dict[int, _MaskedSlot] = {}
         filled: list[FilledSlot] = []
         questions_of: dict[Row, list[int]] = {}
@@ -72,9 +72,9 @@ class SlotFiller:
     def _rank(
         self, logits: torch.Tensor, located: list[tuple[int, int]], slots: dict[int, _MaskedSlot], count: int
     ) -> Iterator[FilledSlot]:
-        """Rank the vocabulary for each question; ``located`` holds its row of logits and its index."""
+        """Rank the vocabulary for each question in ``located``, a list of pairs (row of ``logits``, question index)."""
         normalisers = torch.logsumexp(logits, dim=1)
-        # A special token is no answer: it is neither listed nor ranked above a right answer.
+        # Special tokens are not answers, so they are neither listed nor ranked above a right answer.
         logits[:, self.special] = -torch.inf
         among = logits.shape[1] - len(self.special)
         top = torch.topk(logits, min(count, among), dim=1)
@@ -97,15 +97,15 @@ class SlotFiller:
             )
 
     def _mask_slots(self, questions: Sequence[Question]) -> list[_MaskedSlot | str]:
-        """Mask the slot of each question, or return why it cannot be asked.
+        """Return each question's prompt with a masked slot, or the reason why the question is unusable.
 
-        The text around the mask is tokenized as it is around a right answer of one token.
+        The prompt is tokenized with a single-token right answer in its slot, which the mask then replaces.
         """
         answers = [
             (index, text)
             for index, question in enumerate(questions)
             for text in dict.fromkeys(question.answers)
-            if self.candidate_tokenizer.word_kind is None or " " not in text.strip()  # Else it is several tokens.
+            if self.candidate_tokenizer.word_kind is None or " " not in text.strip()  # Else it has several tokens.
         ]
         sentences = [questions[index].prompt.replace(SLOT, text) for index, text in answers]
         encodings = self.candidate_tokenizer.encode(sentences)
@@ -121,7 +121,7 @@ class SlotFiller:
                     slots[index] = f"the answer {text!r} holds a token that this model does not know"
                 continue
             low, high = encoding.offsets[column]
-            # The token holds the answer alone, or with a space before it.
+            # The token covers only the answer, or the answer and a space before it.
             if high <= first + len(text) and not sentence[low:first].strip():
                 row = (*ids[:column], self.mask, *ids[column + 1 :])
                 known = slots[index]
@@ -132,7 +132,7 @@ class SlotFiller:
         return slots
 
     def _display_texts(self, tokens: Sequence[int]) -> list[str]:
-        """Return readable texts of tokens; where two texts are equal, the vocabulary entries."""
+        """Return readable texts of tokens; tokens with equal texts are shown as their vocabulary entries."""
         texts = [self._texts.get(token) or self._display_text(int(token)) for token in tokens]
         return [
             text if texts.count(text) == 1 else str(self.tokenizer.convert_ids_to_tokens(int(token)))
@@ -146,7 +146,10 @@ class SlotFiller:
 
 
 def _single_token(encoding: Any, first: int, last: int) -> int | None:
-    """Return the only token that touches the characters from first to last; None if there are several or none."""
+    """Return the index of the single token that overlaps the characters from ``first`` to ``last``.
+
+    None if no token or more than one token overlaps them.
+    """
     start, stop = encoding.char_to_token(first), encoding.char_to_token(last - 1)
     if start is not None and stop is not None and start != stop:
         return None
@@ -155,9 +158,9 @@ def _single_token(encoding: Any, first: int, last: int) -> int | None:
 
 
 def _count_above_and_equal(logits: torch.Tensor, lines: list[int], tokens: list[int]) -> tuple[IntArray, IntArray]:
-    """Count the logits in each token's row that exceed the token's logit, and those that equal it."""
+    """For each token, count the logits in its row that exceed its logit, and those that equal it."""
     if logits.device.type == "cpu":
-        # numpy counts booleans many times as fast as torch.
+        # numpy counts booleans many times faster than torch.
         table = logits.numpy()
         pairs = [(table[line], table[line, token]) for line, token in zip(lines, tokens, strict=True)]
         counts = [(np.count_nonzero(row > value), np.count_nonzero(row == value)) for row, value in pairs]

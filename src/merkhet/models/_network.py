@@ -1,4 +1,4 @@
-"""Networks from the Hugging Face library, and encoders, which are networks without a language-model head."""
+"""Base class of models from the Hugging Face library, and encoders, which have no language-model head."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from merkhet.models.protocol import CandidateScores, refuse_questions
 from merkhet.models.tokenize_candidates import IN_PLACE, CandidateTokenizer
 
 TOKENS_ON_CPU, TOKENS_ON_GPU = 2048, 16384
-"""The initial token budget of a batch."""
+"""The initial maximum number of tokens in a batch, on a CPU and on a GPU."""
 
 
 class Network:
     """A network with its tokenizer, the token budget of its batches, and counters of its work.
 
-    ``work`` counts the rows that went through the network, their tokens, and the rows that one pass per candidate,
-    question and method would have needed.
+    ``work`` counts the token rows that went through the network and their tokens. ``work["rows_one_by_one"]`` is the
+    number of rows that a program without shared rows would need, for comparison.
 
     Args:
         name: The model's name in tables.
-        fingerprint: A hash of everything that decides its answers.
+        fingerprint: A hash of everything that decides the model's answers.
         model: The network.
-        tokenizer: Its tokenizer.
-        token_budget: The maximum number of tokens in a batch; by default chosen for the device.
-        candidates: How candidates are tokenized, ``in place`` or ``apart``.
-        input_only_words: Words with their token ids that the model reads and cannot predict; they are never scored.
-        special_tokens: Whether sentences are read with the model's special tokens.
-        max_tokens: The maximum length of a sentence with a candidate, where it is below the model's own maximum.
+        tokenizer: The network's tokenizer.
+        token_budget: The initial maximum number of tokens in a batch; by default it depends on the device.
+        candidates: How candidates are tokenized, ``in place`` (in their sentence) or ``apart`` (alone).
+        input_only_words: Token ids of added words, which the model can read but not predict; they are not scored.
+        special_tokens: Whether the tokenizer's special tokens are added to sentences.
+        max_tokens: The maximum number of tokens of a sentence with a candidate, if below the model's maximum.
     """
 
     kind: str
     methods: tuple[str, ...] = ()
     compares_masked = True
-    """Whether masks may replace a word that is compared."""
+    """Whether the model can compare senses with masks in place of the word."""
     original: Any = None
-    """The same model without extra words."""
+    """This model without extra words; None if it has no extra words."""
     pick_after: Any = None
-    """A module of the last layer after which positions are picked; see :func:`merkhet.models.lm_head.logits_at`."""
+    """The module after which only selected positions are processed; see :func:`merkhet.models.lm_head.logits_at`."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Network:
         self.comparing_methods = self.word_embeddings.methods
 
     def describe(self) -> dict[str, str | int | float]:
-        """Describe architecture, parameters, dtype and device."""
+        """Describe the network: architecture, number of parameters, dtype and device."""
         return {
             "architecture": type(self.model).__name__,
             "parameters": int(sum(p.numel() for p in self.model.parameters())),
@@ -78,21 +78,24 @@ class Network:
         }
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score candidates by the cosine of word embeddings, for every method."""
+        """Score each candidate by the cosine of its word's embedding with that of the prompt's word."""
         yield from self.word_embeddings.compare(questions, methods)
 
     def run_batches(self, lengths: Sequence[int], forward: Callable[[list[int]], None]) -> None:
-        """Run rows of these lengths in batches; a budget that does not fit into memory is reduced for good."""
+        """Call ``forward`` with the indices of rows in each batch.
+
+        If memory runs out, ``token_budget`` is reduced permanently.
+        """
         self.token_budget = run_batches(lengths, self.token_budget, forward)
 
     def count_rows(self, rows: Sequence[Sized]) -> None:
-        """Count rows that go through the network, and their tokens."""
+        """Add token rows that go through the network to the counters in ``work``."""
         self.work["rows"] += len(rows)
         self.work["tokens"] += sum(map(len, rows))
 
 
 class EncoderModel(Network):
-    """A network that has word embeddings and no probabilities: it compares senses, and scores no candidates."""
+    """A network without a language-model head, which can compare senses but not score candidates."""
 
     kind = "encoder"
 
@@ -101,5 +104,5 @@ class EncoderModel(Network):
         self.word_embeddings.check_architecture()
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Mark every question as unusable."""
+        """Mark every question as unusable, because an encoder assigns no probabilities."""
         return refuse_questions(questions, "an encoder has no head to score candidates with")

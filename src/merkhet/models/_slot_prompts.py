@@ -1,4 +1,4 @@
-"""Prompts with an open slot as token rows, to write answers and to train on them."""
+"""Tokenized prompts with an open slot, for writing answers and for training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FILLERS = ("it", "One", "7", "—")
 
 
 class MaskPrompts:
-    """Prompts of a masked model: several masks in the slot."""
+    """Prompts of a masked model, with several masks in the slot."""
 
     def __init__(self, tokenizer: Any, candidate_tokenizer: CandidateTokenizer) -> None:
         self.candidate_tokenizer = candidate_tokenizer
@@ -27,13 +27,13 @@ class MaskPrompts:
         self.end = int(next((token for token in end_tokens if token is not None), 0))
 
     def mask_slot(self, prompt: str, length: int) -> tuple[Row, int]:
-        """Tokenize a prompt with ``length`` masks in its slot; return also the column of the first mask.
+        """Tokenize a prompt with ``length`` masks in its slot; return the tokens and the index of the first mask.
 
-        A filler word is in the slot during tokenization, and masks then replace its tokens. The text around the slot
-        thus has the tokens that it has around a word.
+        The prompt is tokenized with a filler word in its slot, whose tokens are then replaced by masks. So the text
+        around the slot has the same tokens as around a word.
 
         Raises:
-            UnusableError: The prompt is too long, or the slot shares a token with the text around it.
+            UnusableError: The prompt is too long, or every filler word shares a token with the text around the slot.
         """
         before, after = prompt.split(SLOT)
         for filler in _FILLERS:
@@ -48,13 +48,17 @@ class MaskPrompts:
         raise UnusableError("the slot shares a token with the text around it")
 
     def answer_tokens(self, prompt: str, text: str, length: int) -> Row:
-        """Tokenize an answer in its sentence, and pad it with end tokens to ``length``; raises UnusableError."""
+        """Tokenize an answer in its sentence, and pad it with end tokens to ``length``.
+
+        Raises:
+            UnusableError: The answer has no token, an unknown token, or more than ``length`` tokens.
+        """
         before, after = prompt.split(SLOT)
         sentence = before + text + after
         (encoding,) = self.candidate_tokenizer.encode([sentence])
         start, stop = _separate_span(encoding, sentence, len(before), len(before) + len(text))
         if start == stop:
-            # It shares a token with punctuation next to it, so it is tokenized alone.
+            # The answer shares a token with punctuation next to it, so it is tokenized alone.
             encoding = self.candidate_tokenizer.backend.encode(text, add_special_tokens=False)
             start, stop = 0, len(encoding.ids)
         tokens = encoding.ids[start:stop]
@@ -63,10 +67,11 @@ class MaskPrompts:
 
 
 class TextPrompts:
-    """Prompts of a causal model: a text to continue.
+    """Prompts of a causal model, each a text to continue.
 
-    ``continue``: the text before the slot if nothing but punctuation follows it; else the sentence with a blank and a
-    line that asks for the missing words. ``chat``: the sentence with a blank in a user's message.
+    With the method ``continue``, the prompt is the text before the slot if only punctuation follows the slot. Otherwise
+    it is the sentence with a blank, and a line that asks for the missing words. With the method ``chat``, the prompt is
+    a user's message with the sentence, which has a blank in its slot.
     """
 
     def __init__(self, tokenizer: Any, candidate_tokenizer: CandidateTokenizer, start_token: int) -> None:
@@ -76,18 +81,28 @@ class TextPrompts:
         self.special = frozenset(tokenizer.all_special_ids)
 
     def prompt_tokens(self, question: Question, method: str, length: int) -> Row:
-        """Tokenize a prompt; raises UnusableError if there is no room for an answer of ``length`` tokens."""
+        """Tokenize the prompt of a question.
+
+        Raises:
+            UnusableError: The prompt and an answer of ``length`` tokens exceed the maximum input length, or the chat
+                template is missing.
+        """
         row = self.tokenize(self._prompt_text(question, method)[0], method)
         check_length(len(row) + length, self.candidate_tokenizer.max_tokens)
         return row
 
     def answer_tokens(self, question: Question, method: str, length: int) -> tuple[Row, Row]:
-        """Tokenize a prompt and its right answer, which ends with an end token; raises UnusableError."""
+        """Tokenize the prompt of a question, and its right answer followed by an end token.
+
+        Raises:
+            UnusableError: The answer has no token, an unknown token or more than ``length`` tokens, or the whole is too
+                long for the model, or the chat template is missing.
+        """
         text, gap = self._prompt_text(question, method)
         prompt = self.tokenize(text, method)
         full = self.tokenize(text + gap + question.target, method)
         if full[: len(prompt)] != prompt:
-            # The answer shares a token with the prompt: it is tokenized as the model would write it after the prompt.
+            # The answer shares a token with the prompt, so it is tokenized alone, as the model would write it.
             backend = self.candidate_tokenizer.backend
             full = (*prompt, *backend.encode(gap + question.target, add_special_tokens=False).ids)
         tokens = full[len(prompt) :]
@@ -96,13 +111,13 @@ class TextPrompts:
         return prompt, (*tokens, *self._end_tokens())
 
     def closing_mark(self, question: Question, method: str) -> str:
-        """Return the punctuation mark after the slot that ends an answer; empty if there is none."""
+        """Return the punctuation mark after the slot that ends an answer; an empty string if no mark does."""
         after = question.prompt.split(SLOT)[1].strip()
         closing = after[:1] in _CLOSING or unicodedata.category(after[:1] or " ") == "Pe"
         return after[:1] if closing and method == "continue" and _is_punctuation(after) else ""
 
     def _prompt_text(self, question: Question, method: str) -> tuple[str, str]:
-        """Return the text before the answer, and the space between the two."""
+        """Return the prompt's text, and the whitespace between this text and the answer."""
         before, after = question.prompt.split(SLOT)
         sentence = before + BLANK + after
         if method == "chat":
@@ -119,7 +134,7 @@ class TextPrompts:
         return CONTINUE_PROMPT.format(sentence=sentence), " "
 
     def tokenize(self, text: str, method: str = "continue") -> Row:
-        """Tokenize a text to continue."""
+        """Tokenize a text to continue, without special tokens at its end unless ``method`` is ``chat``."""
         special_tokens = method != "chat" and self.candidate_tokenizer.special_tokens
         ids = list(self.candidate_tokenizer.backend.encode(text, add_special_tokens=special_tokens).ids)
         while len(ids) > 1 and ids[-1] in self.special and method != "chat":
@@ -138,7 +153,7 @@ def _is_punctuation(text: str) -> bool:
 
 
 def _check_answer(tokens: Row | list[int], unknown: int | None, length: int) -> None:
-    """Raise UnusableError for an answer that the model cannot write."""
+    """Raise UnusableError for an answer without tokens, with an unknown token, or longer than ``length``."""
     if not tokens:
         raise UnusableError("the answer has no token in this model's vocabulary")
     if unknown is not None and unknown in tokens:
@@ -148,7 +163,10 @@ def _check_answer(tokens: Row | list[int], unknown: int | None, length: int) -> 
 
 
 def _separate_span(encoding: Any, sentence: str, first: int, last: int) -> tuple[int, int]:
-    """Return the span of tokens of the characters from first to last; (0, 0) if it covers more than a space before."""
+    """Return the range of tokens that overlap the characters from ``first`` to ``last``.
+
+    (0, 0) if no token overlaps them, or if these tokens cover other text than a space before ``first``.
+    """
     start, stop = token_span(encoding, first, last)
     if start == stop:
         return 0, 0

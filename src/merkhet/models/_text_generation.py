@@ -1,4 +1,4 @@
-"""Answers that models write into a slot: masks filled in one pass, or text continued greedily."""
+"""Generation of answers: a masked model fills masks in one pass, a causal model continues a text greedily."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from merkhet.models._network import Network
 
 Prompt = tuple[Row, int, Any]
-"""The tokens of a prompt, the maximum number of new tokens, and what decides where they end or what is read."""
+"""A prompt's tokens, the maximum number of new tokens, and a closing mark (answers) or letters (chat)."""
 Result = TypeVar("Result")
 
 MASKED_METHODS = ("masks",)
 CAUSAL_METHODS = ("continue", "chat")
 
-# A period after such an abbreviation, or after an initial, ends no sentence.
+# A period after one of these abbreviations, or after an initial, does not end a sentence.
 _ABBREVIATION = re.compile(
     r"\b(?:[Ss]t|[Mm]t|[Ff]t|Drs?|Mrs?|Ms|[JS]r|No|vs|Prof|Gen|Col|Lt|Sgt|Rev|Gov|Sen|Rep|Inc|Ltd|Co|Corp)$"
     r"|(?:^|\.|\b[A-Z]\w*\s)\s*[A-Z]$"
@@ -46,11 +46,11 @@ _SPACED_PUNCTUATION = (
 
 
 class TokenDecoder:
-    """Decodes tokens into readable text.
+    """Decoder of tokens into readable text.
 
-    Word-level vocabularies do not record whether there was a space next to punctuation. For them a hyphen, an
-    apostrophe or a slash joins two words, a point or a comma joins digits, and letters with points at the end are an
-    abbreviation.
+    Some vocabularies, such as BERT's, do not record spaces next to punctuation, and their decoders add spaces. These
+    are removed around hyphens, apostrophes and slashes between words, around periods and commas in numbers, and in
+    abbreviations at the end of the text.
     """
 
     def __init__(self, tokenizer: Any, backend: Any) -> None:
@@ -60,7 +60,7 @@ class TokenDecoder:
         self.adds_spaces = any(" " in self._decode(tokens).strip() for tokens in samples)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """Decode tokens without the special ones."""
+        """Decode tokens into text without special tokens."""
         text = self._decode([token for token in tokens if token not in self.special])
         return rejoin_punctuation(text) if self.adds_spaces else text
 
@@ -76,7 +76,7 @@ def rejoin_punctuation(text: str) -> str:
 
 
 class MaskWriter:
-    """Generates text with a masked model: fills all masks of a slot in one pass, each with its likeliest token."""
+    """Writer of answers with a masked model: one pass fills each mask of a slot with its likeliest token."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -84,7 +84,7 @@ class MaskWriter:
         self.decoder = TokenDecoder(network.tokenizer, network.candidate_tokenizer.backend)
 
     def write(self, questions: Sequence[Question], length: int) -> list[WrittenAnswer]:
-        """Write an answer for each question; equal rows are computed once."""
+        """Write an answer of ``length`` tokens for each question; equal prompts are computed once."""
         method = MASKED_METHODS[0]
         written: list[WrittenAnswer] = []
         questions_of: dict[Row, list[int]] = defaultdict(list)
@@ -117,10 +117,10 @@ class MaskWriter:
 
 
 class TextWriter:
-    """Writes with a causal model: continues a text greedily until the answer ends.
+    """Writer of answers with a causal model, which continues a prompt greedily until the answer ends.
 
-    Prompts of different lengths share a batch, padded on the left, if padding does not change the model's output; else
-    only prompts of equal length do.
+    Prompts in a batch are padded on the left. If padding would change the model's output, a batch only has prompts of
+    equal length.
     """
 
     def __init__(self, network: Network, start_token: int) -> None:
@@ -133,7 +133,7 @@ class TextWriter:
         self.pad = start_token
 
     def write(self, questions: Sequence[Question], method: str, length: int) -> list[WrittenAnswer]:
-        """Write an answer for each question; equal prompts are computed once."""
+        """Write an answer of at most ``length`` tokens for each question; equal prompts are computed once."""
         written: list[WrittenAnswer] = []
         questions_of: dict[Prompt, list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
@@ -149,7 +149,10 @@ class TextWriter:
     def run_prompts(
         self, prompts: Iterable[Prompt], generate: Callable[[Sequence[Prompt], int], Sequence[Result]]
     ) -> Iterator[tuple[Prompt, Result]]:
-        """Yield each prompt with its result; ``generate`` takes a batch and the maximum number of new tokens."""
+        """Yield each prompt with its result.
+
+        ``generate`` takes a batch of prompts and the maximum number of new tokens, and returns one result per prompt.
+        """
         groups: dict[tuple[int, int], list[Prompt]] = defaultdict(list)
         for prompt in sorted(prompts, key=lambda prompt: (-len(prompt[0]), prompt)):
             groups[prompt[1], 0 if self.padding_is_exact else len(prompt[0])].append(prompt)
@@ -164,27 +167,27 @@ class TextWriter:
 
     @cached_property
     def padding_is_exact(self) -> bool:
-        """Whether padding leaves the logits unchanged, tested on a short prompt alone and next to a long one."""
+        """Whether padding leaves logits unchanged, tested with a short prompt alone and next to a longer prompt."""
         spread = np.linspace(0, self.model.config.get_text_config().vocab_size - 1, 11).astype(int).tolist()
         short, long = tuple(spread[:3]), tuple(spread[3:])
         try:
             with torch.inference_mode():
                 alone, together = (self._two_steps(rows) for rows in ([short], [long, short]))
-        except Exception:  # Architectures that reject padding may raise anything.
+        except Exception:  # Architectures that reject padding may raise any exception.
             return False
         return bool(torch.allclose(alone[-1], together[-1], rtol=1e-3, atol=1e-3))
 
     def _two_steps(self, rows: Sequence[Row]) -> torch.Tensor:
-        """Return the logits after each row, and after one more token that is the same for all."""
+        """Return the logits after each row, and after one more token, which is equal for all rows."""
         batch = GenerationBatch(self, rows)
         first = batch.step()
         batch.append(torch.full((len(rows), 1), rows[-1][0], device=self.model.device))
         return torch.cat([first, batch.step()], dim=1)
 
     def _generate(self, prompts: Sequence[Prompt], length: int) -> list[tuple[str, float]]:
-        """Return the answer to each prompt, and the mean log-probability of its tokens.
+        """Return the answer to each prompt, and the mean log-probability of the answer's tokens.
 
-        The token that ends an answer counts: where to stop is part of the answer.
+        The mean includes the token that ends the answer.
         """
         decode, marks = self.decoder.decode, [mark for _, _, mark in prompts]
         continuations, _ = self.continue_rows(
@@ -205,9 +208,12 @@ class TextWriter:
         end_tokens: frozenset[int],
         is_complete: Callable[[int, list[int]], bool],
     ) -> tuple[list[Continuation], torch.Tensor]:
-        """Continue rows greedily by at most ``length`` tokens; return also the logits of the first ones.
+        """Continue token rows greedily by at most ``length`` tokens.
 
-        A row ends before an end token, or when ``is_complete`` is true for its index and its new tokens.
+        A row ends before one of ``end_tokens``, or when ``is_complete`` is true for its index and its new tokens.
+
+        Returns:
+            The continuation of each row, and the logits of each row's first new token.
         """
         continuations = [Continuation() for _ in rows]
         with torch.inference_mode():
@@ -234,16 +240,16 @@ class TextWriter:
 
 @dataclass
 class Continuation:
-    """Tokens that continue a row."""
+    """The new tokens of one continued row."""
 
     tokens: list[int] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
-    """The log-probability of each token, and of the end token."""
+    """The log-probability of each new token, including an end token."""
     ended: bool = False
 
 
 class GenerationBatch:
-    """Texts that grow token by token, padded on the left to one length, with the model's key-value cache."""
+    """A batch of token rows that grow token by token, with left padding and the model's key-value cache."""
 
     def __init__(self, writer: TextWriter, rows: Sequence[Row]) -> None:
         self.writer = writer
@@ -255,7 +261,7 @@ class GenerationBatch:
         self.past: Any = None
 
     def step(self) -> torch.Tensor:
-        """Return the logits of the next token of each text."""
+        """Return the logits of the next token of each row."""
         new = self.ids if self.past is None else self.ids[:, -1:]
         options: dict[str, Any] = {"logits_to_keep": 1} if self.writer.takes_logits_to_keep else {}
         if self.padded:
@@ -270,16 +276,16 @@ class GenerationBatch:
         return logits
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Append one token to each text."""
+        """Append one token to each row."""
         self.ids = torch.cat([self.ids, tokens], dim=1)
         self.attention_mask = torch.cat([self.attention_mask, torch.ones_like(tokens)], dim=1)
 
 
 def cut_answer(text: str, mark: str, complete: bool) -> tuple[str, bool]:
-    """Return the answer at the beginning of a text, and whether it is certain to end there.
+    """Return the answer at the beginning of a text, and whether the answer ends within the text.
 
-    It ends at a line break, at the mark (a punctuation mark, or empty), or at the end of a sentence. In an incomplete
-    text a period at the very end does not end the answer: "1." may continue with "5".
+    An answer ends at a line break, at ``mark`` (a punctuation mark, or empty), or at the end of a sentence. Unless the
+    text is ``complete``, a period at its very end does not end the answer, because "1." may continue with "5".
     """
     text = text.lstrip()
     ends = [text.index(delimiter) for delimiter in ("\n", mark) if delimiter and delimiter in text]
@@ -292,7 +298,7 @@ def cut_answer(text: str, mark: str, complete: bool) -> tuple[str, bool]:
             ends.append(stop)
             break
     answer = text[: min(ends, default=len(text))].strip()
-    # A mark before the first word (an opening quote, a line of dashes) ends nothing.
+    # A mark before the first word (an opening quote, a line of dashes) does not end the answer.
     if ends and not any(character.isalnum() for character in answer):
         return cut_answer(text[min(ends) + 1 :], mark, complete)
     return answer, bool(ends)

@@ -1,4 +1,4 @@
-"""Candidates that a model's vocabulary cannot write, ranked last without being scored."""
+"""Filter of candidates that a model's vocabulary cannot represent; they are ranked last without being scored."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from merkhet.models.protocol import FloatArray, IntArray
 from merkhet.models.tokenize_candidates import CandidateTokenizer
 
 MAX_SHARE = 0.1
-"""The share of a list that may be ranked last unscored; with more, the question is unusable."""
+"""The maximum share of a list that is ranked last without a score; beyond it, the question is unusable."""
 
 
 def drop_unwritable(
     tokenizer: CandidateTokenizer, questions: Sequence[Question]
 ) -> tuple[list[Question], dict[int, IntArray]]:
-    """Drop the candidates that the vocabulary cannot write.
+    """Drop candidates with unknown tokens from the questions' lists.
 
-    A model cannot prefer what it cannot write, so such wrong answers are ranked last. Only a small share is dropped:
-    a question must not become easy because a model lacks words. If a right answer cannot be written, the list stays as
-    it is, and the question becomes unusable.
+    A model cannot prefer a candidate that its vocabulary cannot represent, so a wrong one is ranked last. At most
+    ``MAX_SHARE`` of a list is dropped, because a question must not become easy for a model that lacks words. If a
+    right answer would be dropped, the list stays unchanged, and the question later becomes unusable.
 
     Returns:
-        The questions, and by index of each shortened question the indices of its remaining candidates.
+        All questions, and for the index of each shortened question the indices of its remaining candidates.
     """
     shortened, remaining = [], {}
     for index, question in enumerate(questions):
@@ -39,7 +39,7 @@ def drop_unwritable(
 
 
 def restore_dropped(scores: Mapping[str, FloatArray], remaining: IntArray | None, count: int) -> dict[str, FloatArray]:
-    """Extend scores to all ``count`` candidates: the dropped ones are tied below the lowest score."""
+    """Extend scores to all ``count`` candidates; the dropped candidates share one score below the lowest."""
     if remaining is None:
         return dict(scores)
     restored = {}
@@ -50,7 +50,7 @@ def restore_dropped(scores: Mapping[str, FloatArray], remaining: IntArray | None
 
 
 def _writable_indices(tokenizer: CandidateTokenizer, candidates: tuple[str, ...]) -> IntArray | None:
-    """Return the indices of the writable candidates; None if that is all of them, or too few."""
+    """Return the indices of candidates without unknown tokens; None if none, or too many, would be dropped."""
     if tokenizer.unknown is None or len(candidates) * MAX_SHARE < 1:
         return None
     if candidates not in tokenizer.writable_indices:

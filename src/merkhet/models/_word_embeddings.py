@@ -1,7 +1,7 @@
-"""Contextual embeddings of words in their sentences, and their cosines.
+"""Contextual embeddings of words in their sentences, and the cosines of these embeddings.
 
-Every distinct sentence is tokenized once, and every distinct row of tokens goes through the network once for all
-questions, words and layers that read it. Equal usages have one embedding, so that exact ties stay ties.
+Every distinct sentence is tokenized once. Every distinct token row goes through the network once for all questions,
+words and layers. Equal usages (the same word in the same sentence) share one embedding, so their scores are tied.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ if TYPE_CHECKING:
     from merkhet.models._network import Network
 
 QUESTIONS_AT_ONCE = 512
-"""How many questions are compared together; it bounds the embeddings in memory."""
+"""The number of questions compared together, which limits the number of embeddings in memory."""
 
 Span = tuple[Row, int, int]
-"""The tokens of a sentence, and the start and stop of the word's tokens."""
+"""The tokens of a sentence, and the start and stop positions of the compared word's tokens."""
 
 
 class WordEmbeddings:
-    """Compares words by the contextual embeddings that one model has for them in their sentences.
+    """Comparison of words by one model's contextual embeddings of the words in their sentences.
 
-    The embedding by ``word`` is the mean hidden state over the tokens that touch the word, in the last layer. By
-    ``masked`` as many masks replace these tokens. ``@3`` selects another layer; 0 is the output of the embeddings. In
-    a causal model an embedding depends only on the text before the word. There a row ends with the word, so that
-    usages with the same text up to it are one.
+    The method ``word`` embeds a word as the mean of the last layer's hidden states over the word's tokens. The method
+    ``masked`` first replaces each of these tokens by a mask. A suffix such as ``@3`` selects another layer; layer 0 is
+    the output of the embeddings.
+
+    In a causal model an embedding does not depend on the text after the word. That text is cut off, so usages with the
+    same text up to the word share one embedding.
     """
 
     def __init__(self, network: Network) -> None:
@@ -54,7 +56,7 @@ class WordEmbeddings:
         self.options: dict[str, Any] = {"use_cache": False} if "use_cache" in parameters else {}
 
     def check_architecture(self) -> None:
-        """Raise InputError for an encoder-decoder network: it has no single hidden state per word."""
+        """Raise InputError for an encoder-decoder network, which has no single hidden state per token."""
         if getattr(self.model.config, "is_encoder_decoder", False):
             raise InputError(
                 f"{self.network.name} is an encoder-decoder model ({type(self.model).__name__}), whose word embeddings "
@@ -62,7 +64,7 @@ class WordEmbeddings:
             )
 
     def compare(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Compute the cosine of each prompt's word with that of each candidate, for every method."""
+        """Compute the cosine of the prompt's word with each candidate's word, for every question and method."""
         self.check_architecture()
         layer_of = {method: parse_layer(method, self.last_layer) for method in expand_layers(methods, self.methods)}
         for first in range(0, len(questions), QUESTIONS_AT_ONCE):
@@ -83,7 +85,7 @@ class WordEmbeddings:
 
     @cached_property
     def is_causal(self) -> bool:
-        """Whether hidden states ignore later tokens, tested on two rows with the same beginning."""
+        """Whether hidden states ignore later tokens, tested on two token rows with the same beginning."""
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         beginning, *ends = (torch.arange(9, device=self.model.device).reshape(3, 3) * 7 + 5) % vocabulary
         rows = torch.stack([torch.cat([beginning, end]) for end in ends])
@@ -92,7 +94,7 @@ class WordEmbeddings:
             return bool(torch.equal(states[0, :3], states[1, :3]))
 
     def _tokenize(self, questions: Sequence[Question]) -> tuple[dict[int, list[Span]], list[CandidateScores]]:
-        """Return the usages of each usable question by its index, and the reason for each unusable question."""
+        """Return the tokenized usages by question index, and for each unusable question a result with the reason."""
         usages = [question.usages for question in questions]
         sentences = list(dict.fromkeys(sentence for question in usages for sentence, _, _ in question))
         encodings = dict(zip(sentences, self.tokenizer.encode(sentences), strict=True))
@@ -118,7 +120,10 @@ class WordEmbeddings:
     def _cosines(
         self, usable: dict[int, list[Span]], input_form: str, layers: Sequence[int]
     ) -> dict[int, dict[int, FloatArray]]:
-        """Compute for each layer and question the cosines of its candidates, once per distinct pair of usages."""
+        """Compute the cosines of each question's candidates by layer and question index.
+
+        Each distinct pair of usages is computed once.
+        """
         span_ids: dict[Span, int] = {}
         pair_ids: dict[tuple[int, int], int] = {}
         pairs_of: dict[int, list[int]] = {}
@@ -141,7 +146,7 @@ class WordEmbeddings:
         return (*ids[:start], *[self.mask] * (stop - start), *ids[stop:]), start, stop
 
     def _embed(self, spans: Sequence[Span], layers: Sequence[int]) -> dict[int, NDArray[np.float32]]:
-        """Compute for each layer the mean hidden state of each span, one per row."""
+        """Compute for each layer an array with the mean hidden state of each span, one span per row."""
         spans_of: dict[Row, list[int]] = defaultdict(list)
         for span_index, (ids, _, _) in enumerate(spans):
             spans_of[ids].append(span_index)
@@ -182,7 +187,7 @@ class WordEmbeddings:
             yield states[0] if layer == self.last_layer else states[lines, columns]
 
     def _hidden_states(self, inputs: dict[str, torch.Tensor], layers: Sequence[int]) -> Iterator[torch.Tensor]:
-        """Yield the hidden states of a batch in each layer; the last layer's are those that a head reads."""
+        """Yield the hidden states of a batch in each layer; for the last layer, the states that a head would read."""
         inner_layers = any(layer != self.last_layer for layer in layers)
         output = self.model.base_model(**inputs, **self.options, output_hidden_states=inner_layers, return_dict=True)
         if inner_layers and len(output.hidden_states or ()) != self.last_layer + 1:
@@ -199,7 +204,7 @@ def cosines(embeddings: NDArray[np.float32], pairs: IntArray) -> FloatArray:
 
     .. math:: \cos(u, v) = u \cdot v / (\lVert u \rVert \lVert v \rVert)
 
-    In [-1, 1], higher for more similar embeddings; NaN where one is zero or not finite.
+    The value is in [-1, 1], higher for more similar embeddings, and NaN if an embedding is zero or not finite.
     """
     table = embeddings.astype(np.float64)
     first, second = pairs.T

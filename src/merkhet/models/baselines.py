@@ -1,4 +1,4 @@
-"""Baselines without knowledge: random guesses and frequent answers."""
+"""Baselines that do not read the question: random guesses and frequent answers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Baseline:
     """A model without a network.
 
     Args:
-        name: Its name in tables.
-        identity: What decides its answers; hashed into its fingerprint.
+        name: The baseline's name in tables.
+        identity: Everything that decides the baseline's answers; hashed into the fingerprint.
     """
 
     kind = "baseline"
@@ -31,11 +31,11 @@ class Baseline:
         self.fingerprint = digest(identity)
 
     def describe(self) -> dict[str, str | int | float]:
-        """Return the settings."""
+        """Return an empty description, because this baseline has no settings."""
         return {}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Mark every question as unusable."""
+        """Mark every question as unusable; subclasses that can score candidates override this."""
         return refuse_questions(questions, f"{self.name} only compares sentences")
 
 
@@ -43,7 +43,7 @@ class _WritingBaseline(Baseline):
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """Write the candidate with the highest score; among ties, the alphabetically first."""
+        """Write the candidate with the highest score; among tied candidates, the alphabetically first."""
         for result in self.score_candidates(questions, methods):
             candidates = questions[result.index].candidates
             for method, scores in (result.by_method or {}).items():
@@ -55,7 +55,7 @@ class _WritingBaseline(Baseline):
 
 
 class RandomBaseline(_WritingBaseline):
-    """Guesses: each candidate's score is a hash of the seed, the question and the candidate."""
+    """Baseline that guesses: a candidate's score is a hash of the seed, the question and the candidate."""
 
     methods: tuple[str, ...] = ("uniform",)
     writing_methods = comparing_methods = methods
@@ -65,26 +65,25 @@ class RandomBaseline(_WritingBaseline):
         self.seed = seed
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Draw scores in [0, 1), equal on every machine for the same question and candidate."""
+        """Draw scores in [0, 1), which are reproducible for each question and candidate."""
         for index, question in enumerate(questions):
             draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
             yield CandidateScores(index, {method: np.array(draws) for method in methods})
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Draw scores like :meth:`score_candidates`."""
+        """Draw random scores, like :meth:`score_candidates`."""
         return self.score_candidates(questions, methods)
 
     def describe(self) -> dict[str, str | int | float]:
-        """Return the seed."""
+        """Describe the baseline by its seed."""
         return {"seed": self.seed}
 
 
 class FrequencyBaseline(_WritingBaseline):
-    """Gives the most frequent answer: a candidate's score is how often it is right in the same relation.
+    """Baseline that prefers frequent answers: a candidate's score is how often it is right in the same relation.
 
-    The counts come from the knowledge behind the questions if the suite has them (by relation, or under the task's
-    name for all of its relations), else from the right answers of the run's questions. A score above chance needs no
-    reading of the question. Equal counts are ties.
+    If the suite has answer counts, these are used. A suite gives counts per relation, or per task under the task's
+    name. Otherwise the right answers of the run's questions are counted. Candidates with equal counts are tied.
     """
 
     methods: tuple[str, ...] = ("count",)
@@ -95,13 +94,13 @@ class FrequencyBaseline(_WritingBaseline):
         self._counts: dict[tuple[str, str], Counter[str]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Use the suite's counts, or count the right answers of each task and relation."""
+        """Use the suite's counts; without them, count the right answers of each task and relation."""
         self._counts = _count_answers(frequencies)
         for question in questions if not frequencies else ():
             self._counts[question.task, question.relation][question.target] += 1
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score each candidate by how often it answers questions of the same relation."""
+        """Score each candidate by the number of times it is the right answer in the same relation."""
         for index, question in enumerate(questions):
             keys = (question.task, question.relation), (question.task, question.task)
             counts = next((self._counts[key] for key in keys if self._counts.get(key)), Counter())
@@ -110,10 +109,11 @@ class FrequencyBaseline(_WritingBaseline):
 
 
 class TrainFrequencyBaseline(Baseline):
-    """Ranks the answers of the training questions by frequency, and all other candidates at random.
+    """Baseline that ranks answers of training questions by frequency, and then all other candidates at random.
 
-    The counts come from the suite; among equal counts the first listed answer comes first. The other candidates follow
-    in twenty random orders, the same for all questions with the same list of candidates. Each order is a repeat.
+    The suite provides the counts of training answers; among equal counts, the answer listed first is ranked first. The
+    other candidates follow in twenty random orders, and each order is a repeat. Questions with the same list of
+    candidates have the same random orders.
     """
 
     methods: tuple[str, ...] = ("shuffles",)
@@ -127,7 +127,7 @@ class TrainFrequencyBaseline(Baseline):
         self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Use the suite's counts; without any, all candidates are in random order."""
+        """Use the suite's counts; without them, all candidates are ranked at random."""
         self._scores.clear()
         self._frequency_ranks = {
             key: {answer: rank for rank, (answer, _) in enumerate(counter.most_common())}
@@ -135,7 +135,7 @@ class TrainFrequencyBaseline(Baseline):
         }
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score counted candidates above 1, and others by a draw in [0, 1) that depends on task and candidate."""
+        """Score training answers above 1, and other candidates by a random number between 0 and 1 in each repeat."""
         for index, question in enumerate(questions):
             key = (question.task, question.relation, question.candidates)
             if key not in self._scores:
@@ -146,7 +146,7 @@ class TrainFrequencyBaseline(Baseline):
                 yield CandidateScores(index, dict.fromkeys(methods, scores), repeat=repeat)
 
     def describe(self) -> dict[str, str | int | float]:
-        """Return the seed and the number of orders."""
+        """Describe the baseline by its seed and its number of random orders."""
         return {"seed": self.seed, "shuffles": self.shuffles}
 
     def _score(self, task: str, relation: str, candidates: tuple[str, ...]) -> list[FloatArray]:
@@ -159,7 +159,7 @@ class TrainFrequencyBaseline(Baseline):
             if (task, text) not in self._draws:
                 pairs = range(self.shuffles // 2)
                 drawn = np.array([derived_seed(self.seed, task, pair, text) / 2.0**64 for pair in pairs])
-                # Every order comes with its reverse, which reduces the variance of their mean.
+                # Every random order is followed by its reverse, which reduces the variance of the mean over repeats.
                 self._draws[task, text] = np.stack([drawn, 1.0 - drawn], axis=1).ravel()
             scores[:, index] = self._draws[task, text]
         return list(scores)

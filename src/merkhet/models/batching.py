@@ -1,4 +1,4 @@
-"""Batches of rows: sorted by length, filled to a token budget, halved when memory runs out."""
+"""Batches of token rows, which are filled up to a token budget and halved when memory runs out."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from merkhet.core.errors import MerkhetError
 logger = logging.getLogger(__name__)
 
 BUSY_SHARE = 8
-"""A batch of this fraction (1/8) of the budget keeps the device busy."""
+"""The divisor of the token budget: a batch of at least 1/8 of the budget keeps the device busy."""
 MIN_FILL = 0.8
-"""The minimum length of a row that joins such a batch, relative to the longest row."""
+"""The minimum length of a row that joins a batch of at least this size, relative to the batch's longest row."""
 _NO_PRIMITIVE = "could not create a primitive"
-"""The message of oneDNN when it gets no memory."""
+"""The error message of oneDNN when it cannot allocate memory."""
 
 
 def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Group row indices into batches whose padded size (rows × longest) stays within the token budget.
+    """Group row indices into batches whose padded size (rows × longest row) stays within the token budget.
 
-    Longest rows come first, so that the largest batch comes first. A row beyond the budget is a batch of its own. A
-    batch that already keeps the device busy takes no row that would be more than a fifth padding. The batches depend
-    on the lengths and the budget alone.
+    The longest rows come first. A row longer than the budget forms a batch alone. Once a batch keeps the device busy,
+    it takes no row whose padding would exceed a fifth of the batch's longest row. The batches depend on the lengths
+    and the budget alone.
     """
     order = sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
     batches: list[list[int]] = []
@@ -41,10 +41,12 @@ def fill_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int]], None]) -> int:
-    """Run all rows in batches, which are halved when memory runs out; return the token budget that fits.
+    """Call ``forward`` with the row indices of each batch; return the token budget that fits into memory.
+
+    When memory runs out, the batch is halved and the budget reduced.
 
     Raises:
-        MerkhetError: A single row does not fit.
+        MerkhetError: A single row does not fit into memory.
     """
     waiting = list(reversed(fill_batches(lengths, budget)))
     while waiting:
@@ -62,7 +64,7 @@ def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int
                 raise MerkhetError(
                     "out of memory on a single row. Use a machine with more memory, a smaller model, or dtype: bfloat16"
                 ) from error
-        # Outside the except block, where the memory that the error refers to is free.
+        # Outside the except block: inside it, the error would keep the batch's memory alive.
         half = len(batch) // 2
         logger.warning("out of memory with %d rows: retrying with %d", len(batch), half)
         release_memory()
@@ -75,7 +77,7 @@ def run_batches(lengths: Sequence[int], budget: int, forward: Callable[[list[int
 
 @contextlib.contextmanager
 def single_thread(enabled: bool = True) -> Iterator[None]:
-    """Use one thread of torch: with several, the last digits of a sum depend on their number."""
+    """Limit torch to one thread, because the last digits of sums depend on the number of threads."""
     import torch
 
     threads = torch.get_num_threads()
@@ -88,7 +90,7 @@ def single_thread(enabled: bool = True) -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that memory ran out, on any device."""
+    """Return whether an error means that a CPU or GPU ran out of memory."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
     phrases = ("out of memory", "can't allocate memory", "not enough memory", _NO_PRIMITIVE)
@@ -96,7 +98,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _disable_onednn(error: BaseException) -> bool:
-    """Disable oneDNN if it caused the error: after it got no memory once, it may never get any again."""
+    """Disable oneDNN if it caused the error; return whether it was disabled.
+
+    After one failed allocation, oneDNN may fail at every later one.
+    """
     import torch
 
     if (
@@ -117,5 +122,5 @@ def release_memory() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    with contextlib.suppress(OSError, AttributeError):  # Only glibc has it.
+    with contextlib.suppress(OSError, AttributeError):  # Only glibc has malloc_trim.
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,7 +1,7 @@
-"""Causal language models: candidates scored in their sentence, including the text after the slot.
+"""Causal language models, which score candidates in their sentence, including the text after the slot.
 
-All candidates of a prompt go through the model as tries of tokens. The prompt is computed once per trie, a common
-prefix once, and the last token of a sentence not at all.
+The sentences of a prompt go through the model as token tries. Each trie computes the prompt once and every common
+prefix once. The last token of a sentence is only predicted and not computed.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ METHODS: dict[str, tuple[str, str]] = {
     "first-token": ("candidate", "first-token"),
     **{f"{part}-{pooling}": (part, pooling) for part in ("candidate", "sentence") for pooling in _POOLINGS},
 }
-"""Each method as the part of the sentence that is scored and a pooling of its log-probabilities.
+"""For each method, the scored part of the sentence and the pooling of its tokens' log-probabilities.
 
-``given`` is the candidate and the text after it, given the text before.
+The part ``given`` is the candidate and the text after it, given the text before it.
 """
 
 
 @dataclass(frozen=True)
 class _Branches:
-    """The candidates of a list after their shared prefix."""
+    """The windows of a list of candidates, split into a shared prefix and the rest of each window."""
 
     shared: Row
-    """The prefix."""
+    """The tokens of the shared prefix."""
     sequences: list[Row]
-    """The tokens of each candidate after the prefix."""
+    """The tokens of each window after the prefix."""
     starts: IntArray
-    """Where each candidate starts in its sequence."""
+    """The position of each candidate's first token in its entry of ``sequences``."""
     stops: IntArray
-    """Where each candidate stops in its sequence."""
+    """The position after each candidate's last token in its entry of ``sequences``."""
 
 
 @dataclass(frozen=True)
 class _PromptTrie:
-    """A trie of candidates of one question after the tokens of its prompt."""
+    """One model input: the tokens of a prompt, followed by a trie of candidates of the question at ``index``."""
 
     index: int
     prompt: Row
@@ -77,8 +77,9 @@ class _PromptTrie:
 class CausalModel(Network):
     """A causal language model from the Hugging Face library.
 
-    Parts of a sentence that can be scored: the candidate and the text after it, given the text before (the default);
-    the ``candidate`` alone, given the text before; the whole ``sentence``, given the model's start token.
+    By default, a score covers the candidate and the text after it, given the text before the candidate. ``first-token``
+    and methods called ``candidate-…`` score the candidate alone, given the text before it. Methods called
+    ``sentence-…`` score the whole sentence, given the model's start token.
     """
 
     kind = "causal"
@@ -94,7 +95,7 @@ class CausalModel(Network):
         self.chat = LocalChat(self.writer, chat or ChatSettings())
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score each candidate by the pooled log-probabilities of its sentence or a part of it, for every method."""
+        """Score each candidate by the pooled log-probabilities of the part of its sentence that each method covers."""
         shortened, remaining = drop_unwritable(self.candidate_tokenizer, questions)
         usable, unusable = self.candidate_tokenizer.tokenize_questions(shortened)
         yield from unusable
@@ -111,16 +112,16 @@ class CausalModel(Network):
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """Continue each prompt greedily until the answer ends."""
+        """Continue each prompt by greedy decoding until the answer ends."""
         for method in methods:
             yield from self.writer.write(questions, method, length)
 
     def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
-        """Reply to each request, greedily."""
+        """Reply to each request by greedy decoding."""
         return self.chat.reply(requests)
 
     def has_letter_logprobs(self) -> bool:
-        """Return True: the log-probabilities of letters are computed here."""
+        """Return True, because a local model computes the log-probabilities of letters."""
         return True
 
     def _score(
@@ -131,7 +132,10 @@ class CausalModel(Network):
         with_prompt: bool,
         scores: dict[int, dict[str, FloatArray]],
     ) -> None:
-        """Fill ``scores`` for methods of one kind: of the whole sentence (``with_prompt``), or of what follows."""
+        """Fill ``scores`` by question index and method.
+
+        If ``with_prompt``, all methods score whole sentences; else none does.
+        """
         prompt_tries = []
         with_suffix = with_prompt or any(METHODS[method][0] != "candidate" for method in methods)
         for index, tokenized in usable.items():
@@ -161,7 +165,7 @@ class CausalModel(Network):
         self.run_batches([len(row) for row in prompt_tries], forward)
 
     def _build_tries(self, tokenized: TokenizedCandidates, branches: _Branches, with_suffix: bool) -> list[TokenTrie]:
-        """Build tries of the candidates, once for all prompts with the same windows and suffix."""
+        """Build tries of the candidates; prompts with the same windows and suffix share them."""
         max_nodes = NODES_PER_TRIE if self.share_prefixes else 0
 
         def build() -> list[TokenTrie]:
@@ -175,15 +179,15 @@ class CausalModel(Network):
         return tokenized.windows.cached(("tries", max_nodes, tokenized.suffix if with_suffix else None), build)
 
     def strip_end_tokens(self, ids: Row, stop: int) -> Row:
-        """Strip special tokens after position ``stop`` from the end of a sentence: they are not part of its text."""
+        """Strip trailing special tokens from ``stop`` on, because they are not part of the sentence's text."""
         while len(ids) > stop and ids[-1] in self.special:
             ids = ids[:-1]
         return ids
 
     def start_token(self) -> int:
-        """Return the token that precedes a document.
+        """Return the token that marks the start of a document.
 
-        The separator of documents is preferred, because the BOS token of a chat model announces a speaker.
+        ``<|endoftext|>`` is preferred to the BOS token, which starts a speaker's turn in some chat models.
         """
         separator = self.tokenizer.get_vocab().get("<|endoftext|>")
         for token in (separator, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id, self.tokenizer.pad_token_id):
@@ -194,9 +198,9 @@ class CausalModel(Network):
     def _edge_values(
         self, rows: Sequence[_PromptTrie], as_tries: bool, with_prompts: bool
     ) -> list[tuple[FloatArray, FloatArray]]:
-        """Return for each row the log-probabilities of its prompt's tokens and of its trie's edges.
+        """Return for each input the log-probabilities of its prompt's tokens and of its trie's edges.
 
-        Prompt values exclude the first token; they are empty unless ``with_prompts``.
+        The prompt's first token has no log-probability. The prompt's array is empty unless ``with_prompts`` is true.
         """
         longest = max(len(row) for row in rows)
         ids = np.zeros((len(rows), longest), dtype=np.int64)
@@ -215,7 +219,7 @@ class CausalModel(Network):
             if with_prompts:
                 sources = np.concatenate([np.arange(first - 1), sources])
                 tokens = np.concatenate([np.array(row.prompt[1:], dtype=np.int64), tokens])
-            # Several edges may leave a node: the head works there once.
+            # Several edges may leave one node, whose logits are computed once.
             distinct, inverse = np.unique(sources, return_inverse=True)
             columns.append(distinct)
             lines.append(nodes + inverse)
@@ -257,19 +261,19 @@ class CausalModel(Network):
         return by_row
 
     def can_write(self, tokens: IntArray) -> BoolArray:
-        """Return for each token whether the model can predict it."""
+        """Return for each token whether the model can predict it; input-only tokens cannot be predicted."""
         if not self.input_only:
             return np.ones(len(tokens), dtype=np.bool_)
         return np.isin(tokens, list(self.input_only), invert=True)
 
     def _count_characters(self, question: Question, indices: IntArray, part: str) -> FloatArray:
-        """Count the characters of the scored part of each candidate's sentence, without input-only words."""
+        """Count the characters of ``part`` of the sentence for each candidate index, without input-only words."""
         before, after = (len(self._input_only_text.sub("", text)) for text in question.prompt.split(SLOT))
         around = {"given": after, "candidate": 0, "sentence": before + after}[part]
         return np.array([len(question.candidates[index]) + around for index in indices], dtype=np.float64)
 
     def _supports_tries(self) -> bool:
-        """Whether this architecture scores a small trie of tokens like plain rows."""
+        """Return whether the network gives a small token trie the same scores as separate sequences."""
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         first, *others = (7 % vocabulary, 11 % vocabulary, 13 % vocabulary, 17 % vocabulary)
         sequences = [(others[i % 3], others[(i + j) % 3], first, others[j]) for i in range(3) for j in range(3)]
@@ -292,7 +296,7 @@ class CausalModel(Network):
 
 
 class _TriePooler:
-    """Pools the log-probabilities of one trie's edges over parts of each candidate's sentence."""
+    """Pooling of the log-probabilities of one trie's edges over parts of each candidate's sentence."""
 
     def __init__(
         self,
@@ -303,7 +307,7 @@ class _TriePooler:
         can_write: Callable[[IntArray], BoolArray],
     ) -> None:
         self.trie = trie = row.trie
-        # One value per token of each path, then a zero that ranges may end at.
+        # One value per token of each sequence, then a zero, because reduceat needs an index within the array.
         self.values = np.append(edge_values[trie.paths], 0.0)
         self.counted = np.append(can_write(trie.targets)[trie.paths].astype(np.float64), 0.0)
         self.prompt_values = prompt_values
@@ -334,12 +338,12 @@ def _sequence_sums(trie: TokenTrie, edge_values: FloatArray) -> FloatArray:
 
 
 def split_shared_prefix(tokenized: TokenizedCandidates) -> _Branches:
-    """Split the shared prefix off the candidates of a prompt, once for all prompts with the same windows."""
+    """Split the shared prefix off the candidates' windows; prompts with the same windows share the result."""
     return tokenized.windows.cached("branches", partial(_split_windows, tokenized.windows))
 
 
 def _split_windows(windows: CandidateWindows) -> _Branches:
-    """Split where the tokens begin to differ, or where the first candidate starts if that is earlier."""
+    """Split the windows where their tokens begin to differ, at the latest where the first candidate starts."""
     sequences = [window.ids for window in windows.candidates]
     shared = min(_common_prefix(sequences), *(window.start for window in windows.candidates))
     return _Branches(

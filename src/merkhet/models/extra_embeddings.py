@@ -1,6 +1,6 @@
-"""Extra words: texts that a model reads as one token each, with an added input embedding.
+"""Extra words: added words that a model reads as one token each, with an added input embedding.
 
-An extra word is input only. It has no entry in the output vocabulary, so the scores of everything else stay the same.
+An extra word cannot be predicted. It has no entry in the output vocabulary, so the scores of other words do not change.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LanguageModel = TypeVar("LanguageModel", bound=MaskedModel | CausalModel)
 
 
 class ExtraEmbeddings(torch.nn.Module):  # type: ignore[misc]
-    """An input embedding with added rows: token ids from ``first`` on are looked up in a second table.
+    """An input embedding with a second table, which has the embeddings of the token ids from ``first`` on.
 
-    The table is not registered as a weight of the network: it is not counted, not saved with it, and does not decide
-    its dtype.
+    The second table is not registered as a parameter of the network. The network does not count or save it, and its
+    dtype does not affect the network's.
     """
 
     def __init__(self, base: torch.nn.Module, table: torch.nn.Parameter, first: int) -> None:
@@ -34,16 +34,16 @@ class ExtraEmbeddings(torch.nn.Module):  # type: ignore[misc]
 
     @property
     def table(self) -> torch.nn.Parameter:
-        """The embeddings of the extra words, in float32; they can be trained."""
+        """The embeddings of the extra words, as a trainable float32 parameter."""
         return self._unregistered[0]
 
     @property
     def weight(self) -> Any:
-        """The embeddings of the model's own vocabulary."""
+        """The embeddings of the original vocabulary."""
         return self.base.weight
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """Look up the embeddings of a batch of tokens."""
+        """Look up the embeddings of a batch of token ids."""
         is_extra = ids >= self.first
         base: torch.Tensor = self.base(ids.masked_fill(is_extra, 0))
         extra = self.table[(ids - self.first).clamp(min=0, max=len(self.table) - 1)]
@@ -51,13 +51,13 @@ class ExtraEmbeddings(torch.nn.Module):  # type: ignore[misc]
 
 
 def with_extra_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) -> LanguageModel:
-    """Return the same model with extra words.
+    """Return a model that also reads extra words, given as a mapping from words to embeddings.
 
-    The network is shared and the tokenizer is copied. A network has one set of extra words at a time: earlier ones are
-    removed unless they are passed again. Without words all extra words are removed.
+    The new model shares the network and has a copy of the tokenizer. A network has one set of extra words at a time, so
+    ``words`` replaces earlier extra words. If ``words`` is empty, all extra words are removed.
 
     Raises:
-        InputError: The tokenizer already has a word as a token, or an embedding has another size.
+        InputError: A word is already a token of the tokenizer, or an embedding has the wrong size.
     """
     original = cast(LanguageModel, model.original or model)
     network, base = original.model, get_base_embedding(original)
@@ -90,7 +90,7 @@ def with_extra_words(model: LanguageModel, words: Mapping[str, torch.Tensor]) ->
 
 
 def get_extra_embeddings(model: MaskedModel | CausalModel) -> ExtraEmbeddings:
-    """Return the embedding of a model with extra words; its table can be trained."""
+    """Return the input embedding of a model with extra words; raise InputError if the model has none."""
     embedding = model.model.get_input_embeddings()
     if not isinstance(embedding, ExtraEmbeddings):
         raise InputError(f"{model.name} has no extra words; add them with with_extra_words")
@@ -98,7 +98,7 @@ def get_extra_embeddings(model: MaskedModel | CausalModel) -> ExtraEmbeddings:
 
 
 def get_base_embedding(model: MaskedModel | CausalModel) -> Any:
-    """Return the model's own input embedding, without extra words.
+    """Return the model's original input embedding, without extra words.
 
     Raises:
         InputError: The model has no table of input embeddings.
@@ -112,17 +112,17 @@ def get_base_embedding(model: MaskedModel | CausalModel) -> Any:
 
 
 def _extend_tokenizer(model: MaskedModel | CausalModel, words: Sequence[str]) -> tuple[Any, int]:
-    """Return a copy of the model's tokenizer with consecutive tokens for the words, and the id of the first.
+    """Return a copy of the model's tokenizer with consecutive token ids for ``words``, and the first of these ids.
 
-    A word includes the space before it, as a mask does, and the text after it is tokenized as after any other word;
-    both are checked. If the tokenizer puts a space before every text, a word without a space before it is not
-    recognized. Words are case-sensitive.
+    The token of a word includes the space before it, like a mask token. The text after a word is tokenized as after any
+    other word. A test checks this for the first word. If the tokenizer puts a space before every text, it does not
+    recognize an extra word without a space before it. Extra words are case-sensitive.
     """
     from tokenizers import AddedToken
 
     vocabulary = model.tokenizer.get_vocab()
     for normalized in (False, True):
-        # Normalized tokens are for tokenizers that put a space before every text between added tokens.
+        # Normalized tokens are needed by tokenizers that put a space before every text between added tokens.
         tokenizer = copy.deepcopy(model.tokenizer)
         tokenizer.add_tokens([AddedToken(word, lstrip=True, normalized=normalized, special=False) for word in words])
         ids = [int(tokenizer.convert_tokens_to_ids(word)) for word in words]
@@ -135,7 +135,7 @@ def _extend_tokenizer(model: MaskedModel | CausalModel, words: Sequence[str]) ->
 
 
 def _is_single_token(tokenizer: Any, word: str, token: int) -> bool:
-    """Whether a word is one token at the start and after a space, and changes no token of the text after it."""
+    """Return whether a word is one token, at the start and after a space, without effect on the following tokens."""
 
     def tokenize(text: str) -> list[int]:
         return list(tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -8,7 +8,10 @@ from merkhet.core.errors import InputError
 
 
 def list_layer_methods(input_forms: Sequence[str], last: int) -> tuple[str, ...]:
-    """List all methods of a network with ``last`` layers; layer 0 is the output of the embeddings."""
+    """List the methods of a network with ``last`` layers, for input forms such as ``word`` and ``masked``.
+
+    Layer 0 is the output of the embeddings.
+    """
     return tuple(
         method
         for form in input_forms
@@ -17,9 +20,10 @@ def list_layer_methods(input_forms: Sequence[str], last: int) -> tuple[str, ...]
 
 
 def expand_layers(methods: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Replace ``@all`` by all layers that are known, without duplicates.
+    """Replace each method ``FORM@all`` by one method per layer in ``known``, without duplicates.
 
-    The last layer has the plain name, the others a number. ``@all`` without known layers stays as it is.
+    The last layer is called ``FORM``, the others ``FORM@NUMBER``. If ``known`` lists no layers of a form, its ``@all``
+    method stays unchanged.
     """
     expanded: list[str] = []
     for method in methods:
@@ -30,13 +34,13 @@ def expand_layers(methods: Sequence[str], known: Sequence[str]) -> tuple[str, ..
 
 
 def parse_layer(method: str, last: int) -> tuple[str, int]:
-    """Split a method into its input form and its layer."""
+    """Split a method into its input form and its layer, which is ``last`` if the method names none."""
     form, _, layer = method.partition("@")
     return form, int(layer) if layer else last
 
 
 def check_layers(name: str, methods: Sequence[str], known: Sequence[str]) -> None:
-    """Raise InputError for a layer that the network does not have."""
+    """Raise InputError if a method names a layer that the model called ``name`` does not have."""
     for method in methods:
         form, _, layer = method.partition("@")
         layers = _known_layers(form, known)

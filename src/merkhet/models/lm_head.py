@@ -1,4 +1,4 @@
-"""Logits at chosen positions, without running the language-model head anywhere else."""
+"""Logits at selected positions; the language-model head is not run at other positions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LINES_IN_CACHE = 16
 
 @contextmanager
 def pick_positions(module: Any, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[None]:
-    """Pick the positions (rows, columns) out of a module's output, so that later modules work on them alone.
+    """Reduce a module's output to the positions (rows, columns), so that later modules process only these.
 
-    The picked positions form one row.
+    The selected positions form a batch of one sequence.
 
     Raises:
-        IndexError: The module is called more than once in a pass (layers that share their weights).
+        IndexError: The module is called twice in one forward pass, as in networks whose layers share weights.
     """
     called = False
 
@@ -45,10 +45,9 @@ def pick_positions(module: Any, rows: torch.Tensor, columns: torch.Tensor) -> It
 def logits_at(
     model: Any, rows: torch.Tensor, columns: torch.Tensor, pick_after: Any = None, **inputs: Any
 ) -> torch.Tensor:
-    """Return the logits at the positions (rows, columns) of a batch, in float32, one line per position.
+    """Return float32 logits of shape (positions, vocabulary) at the positions (rows, columns) of a batch.
 
-    The positions are picked after the module ``pick_after``, by default the whole body. All later modules work on these
-    positions only.
+    Modules after ``pick_after`` process only these positions. By default, ``pick_after`` is everything before the head.
     """
     with pick_positions(pick_after or model.base_model, rows, columns):
         logits: torch.Tensor = model(**inputs).logits
@@ -56,9 +55,10 @@ def logits_at(
 
 
 def find_last_attention(model: Any) -> Any:
-    """Return the attention of an encoder's last layer if all later modules work position by position; else None.
+    """Return the attention module of an encoder's last layer if later modules process each position separately.
 
-    Checked on two rows: the logits must be the same whether positions are picked after it or after the whole body.
+    A test on two short sequences decides: selecting positions after this module must not change the logits. None if
+    they change, or if the network has no such module.
     """
     layer_lists = [
         module for module in model.base_model.modules() if isinstance(module, torch.nn.ModuleList) and len(module)
@@ -81,8 +81,8 @@ def find_last_attention(model: Any) -> Any:
 
 
 def log_probabilities(logits: torch.Tensor, lines: torch.Tensor, tokens: torch.Tensor) -> FloatArray:
-    """Return the log-probability of each token at its line of logits, without a second table of that size."""
-    # On a CPU a few lines at a time stay in its cache.
+    """Return the log-probability of each token ``tokens[i]`` in row ``lines[i]`` of ``logits``."""
+    # On a CPU, chunks of a few rows of logits stay in the processor's cache.
     chunks = logits.split(_LINES_IN_CACHE) if logits.device.type == "cpu" else (logits,)
     normalisers = torch.cat([torch.logsumexp(chunk, dim=1) for chunk in chunks])
     values: FloatArray = (logits[lines, tokens] - normalisers[lines]).double().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Loading of models from Hugging Face files; remote code runs only on request."""
+"""Loading of models from Hugging Face files; code from a model's folder runs only on request."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import torch
 
 LARGE_WEIGHTS = 2 * 2**30
-"""From this size in bytes, weights keep their dtype on a GPU; smaller ones are loaded in float32."""
+"""The size in bytes from which weights keep their dtype on a GPU; smaller weights are loaded in float32."""
 
 
 def load_model(model: str | ModelSpec | ResolvedModel) -> Model:
-    """Load a model from an alias, a folder, a hub name, a spec or a resolved model."""
+    """Load a model; a string is an alias, a path, a hub name or ``chat:NAME@URL``."""
     if isinstance(model, str):
         model = ModelSpec(model)
     resolved = resolve_model(model) if isinstance(model, ModelSpec) else model
@@ -53,7 +53,7 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
         network = factory.from_pretrained(folder, dtype=_dtype(spec.dtype, device, folder), **options)
     except MerkhetError:
         raise
-    except Exception as error:  # The libraries raise anything for broken files.
+    except Exception as error:  # The libraries raise any exception for broken files.
         raise InputError(f"the model {resolved.name} ({path}) cannot be loaded: {first_line(error)}") from error
     settings: dict[str, Any] = {
         "candidates": spec.candidates,

@@ -1,7 +1,7 @@
-"""Masked language models: candidates scored at masks.
+"""Masked language models, which score candidates by token log-probabilities at masks.
 
-Every method reads log-probabilities of tokens at masks of certain rows. Equal rows are computed once for all
-candidates, prompts and methods; the head works only at the masks that are read.
+Every method builds masked token rows from a sentence and reads log-probabilities at their masks. Equal rows go through
+the network once for all candidates, prompts and methods. The head is run only at the masks that are read.
 """
 
 from __future__ import annotations
@@ -37,16 +37,19 @@ METHODS = {
     **{f"sentence-pll-{pooling}": ("sentence-pll", pooling) for pooling in ("sum", "mean")},
     **{f"sentence-pll-l2r-{pooling}": ("sentence-pll-l2r", pooling) for pooling in ("sum", "mean")},
 }
-"""Each method as a masking scheme and a pooling of the log-probabilities that it reads."""
+"""For each method, its masking scheme and the pooling of the log-probabilities read at the masks."""
 
 
 class MaskedModel(Network):
     """A masked language model from the Hugging Face library.
 
-    Masking schemes: ``multiple`` replaces each token of the candidate by a mask and reads each token at its own mask.
-    ``single`` replaces the whole candidate by one mask and reads every token there. ``pll`` masks one token of the
-    candidate after another; the other tokens stay in place. ``pll-l2r`` also masks the tokens to its right in the same
-    word. ``sentence-pll`` and ``sentence-pll-l2r`` do the same for all tokens of the sentence.
+    The masking schemes are:
+
+    * ``multiple`` replaces each token of the candidate by a mask, and scores each token at its mask.
+    * ``single`` replaces the whole candidate by one mask, and scores every token at this mask.
+    * ``pll`` (pseudo-log-likelihood) masks and scores one token of the candidate at a time.
+    * ``pll-l2r`` is like ``pll``, but also masks the tokens of the same word to the right of the scored token.
+    * ``sentence-pll`` and ``sentence-pll-l2r`` apply ``pll`` and ``pll-l2r`` to all tokens but special ones.
     """
 
     kind = "masked"
@@ -69,7 +72,7 @@ class MaskedModel(Network):
         self.writer = MaskWriter(self)
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score each candidate by its pooled log-probabilities, for every method."""
+        """Score each candidate by the pooled log-probabilities of its tokens, for every method."""
         maskings = list(dict.fromkeys(METHODS[method][0] for method in methods))
         shortened, remaining = drop_unwritable(self.candidate_tokenizer, questions)
         usable, unusable = self.candidate_tokenizer.tokenize_questions(shortened)
@@ -100,17 +103,17 @@ class MaskedModel(Network):
             yield CandidateScores(index, restore_dropped(by_method, remaining.get(index), count))
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
-        """Rank the whole vocabulary at one mask in each slot."""
+        """Rank the whole vocabulary at a single mask in each question's slot."""
         yield from self.filler.fill(questions, count)
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """Write the likeliest token at each of ``length`` masks in the slot."""
+        """Fill ``length`` masks in each question's slot with their likeliest tokens."""
         yield from self.writer.write(questions, length)
 
     def plan_reads(self, candidates: Iterable[TokenizedCandidate], masking: str) -> ReadPlan:
-        """Plan the rows that a masking scheme makes of candidates, and the tokens that it reads there."""
+        """Plan the masked token rows of each candidate, and the tokens to score at their masks."""
         plan = ReadPlan()
         for candidate in candidates:
             self._plan_candidate(candidate, masking, plan)

@@ -1,4 +1,4 @@
-"""Resolution of a model's name to its files, their hash and its kind, without torch."""
+"""Resolution of a model's name to its files, their hash and the model's kind, without importing torch."""
 
 from __future__ import annotations
 
@@ -26,58 +26,58 @@ _DEFAULT_READING: dict[str, Any] = {"candidates": "in place", "special_tokens": 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model as a study names it."""
+    """The name and settings of a model, as written in a study."""
 
     model: str
     """An alias, a folder, a .gguf file, a hub name, ``file.py:name``, or ``chat:NAME@URL``."""
     label: str | None = None
-    """Its name in tables."""
+    """The model's name in tables; by default derived from ``model``."""
     kind: str | None = None
     """masked, causal, encoder or chat; by default read from the model's configuration. ``chat`` is a causal model that
-    is only asked by chat probes."""
+    only chat probes use."""
     dtype: str = "auto"
     device: str = "auto"
     revision: str | None = None
     trust_remote_code: bool = False
-    """Whether code that comes with the model may run."""
+    """Whether Python code in the model's folder may run."""
     candidates: str = "in place"
-    """How candidates are tokenized: ``in place`` in their sentence, or ``apart`` like many published programs."""
+    """``in place`` tokenizes a candidate in its sentence; ``apart`` tokenizes it alone, as many programs do."""
     special_tokens: bool = True
-    """Whether sentences are read with the model's special tokens; some published programs omit them."""
+    """Whether special tokens are added to sentences; some published programs omit them."""
     longest: int | None = None
-    """The maximum number of tokens of a cloze, where it is below the model's own; comparisons of senses ignore it."""
+    """The maximum number of tokens of a cloze sentence, if below the model's maximum; not used to compare senses."""
     endpoint: str | None = None
-    """The address of the endpoint that serves the model."""
+    """The URL of the endpoint that serves the model."""
     chat: Mapping[str, Any] | None = None
-    """Settings of chats; see :class:`merkhet.models.chat._chat_settings.ChatSettings`."""
+    """Chat settings by name; see :class:`merkhet.models.chat._chat_settings.ChatSettings`."""
 
     @property
     def with_default_reading(self) -> ModelSpec:
-        """The same model with default reading settings; its fingerprint depends on its files alone."""
+        """A copy with default tokenization and chat settings, whose fingerprint depends on the model's files alone."""
         return replace(self, **_DEFAULT_READING)
 
 
 @dataclass(frozen=True)
 class ResolvedModel:
-    """A model that exists, with its hash."""
+    """A model that was found, with the hash of its contents."""
 
     spec: ModelSpec
     name: str
     kind: str
     fingerprint: str
     source: str
-    """Where it comes from: an alias, a path, a hub name or an endpoint."""
+    """The origin of the model: an alias, a path, a hub name or an endpoint."""
     path: Path | None = None
-    """Its files."""
+    """The model's folder or .gguf file; None if ``instance`` is set."""
     instance: Any = None
-    """The model itself if it has no files: a baseline, an endpoint or a user's own."""
+    """The model object if it needs no loading: a baseline, an endpoint or a model that a user wrote in Python."""
 
 
 def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
-    """Find a model's files and hash them; paths are relative to ``folder``.
+    """Find a model's files and hash them; relative paths are resolved against ``folder``.
 
     Raises:
-        InputError: There is no such model, or its settings are invalid.
+        InputError: The model does not exist, or its settings are invalid.
     """
     if spec.candidates not in ("in place", "apart"):
         raise InputError(f"{spec.model}: candidates must be 'in place' or 'apart', got {spec.candidates!r}")
@@ -132,9 +132,10 @@ def _resolve_instance(spec: ModelSpec, instance: Any, source: str) -> ResolvedMo
 
 
 def add_chat_defaults(spec: ModelSpec, defaults: Mapping[str, Any], seed: int) -> ModelSpec:
-    """Add a study's chat settings to a model, as far as they apply to it; its own settings take precedence.
+    """Add a study's chat settings to a model; settings of the model itself take precedence.
 
-    A model behind an endpoint gets the study's seed unless another is set.
+    A model behind an endpoint also gets the study's seed, unless ``defaults`` or the model sets another. A model on
+    this machine only gets the settings in ``LOCAL_CHAT_SETTINGS``.
     """
     chat = {"seed": seed, **defaults}
     if not _has_endpoint(spec):
@@ -157,7 +158,7 @@ def _resolve_endpoint(spec: ModelSpec) -> ResolvedModel:
 
 
 def _find_folder(spec: ModelSpec, folder: Path | None) -> Path:
-    """Find the folder of a model whose weights are not needed."""
+    """Find the folder of a model; the folder needs a configuration, but no weights."""
     path = Path(spec.model) if folder is None else folder / spec.model
     if (path / "config.json").is_file():
         return path
@@ -241,7 +242,7 @@ def _download(spec: ModelSpec) -> Path:
 
 @contextmanager
 def require_models_extra() -> Iterator[None]:
-    """Explain an import that fails because torch or transformers is missing."""
+    """Turn an ImportError for torch or transformers into an InputError that says what to install."""
     try:
         yield
     except ImportError as error:

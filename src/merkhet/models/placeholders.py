@@ -1,4 +1,4 @@
-"""Placeholders in prompts: pseudowords and soft tokens."""
+"""Placeholders in prompts, for pseudowords and for soft tokens (trained embeddings)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from merkhet.core.errors import InputError
 PSEUDOWORD_MARKS = ("[X]", "[Y]")
 """The placeholders for the two pseudowords of a pair."""
 SOFT_TOKEN = re.compile(r"<[A-Za-z]+\d+>")
-"""The placeholder for a trained embedding."""
+"""The pattern of placeholders for trained embeddings, such as ``<T1>``."""
 
 
 def replace_pseudowords(prompt: str) -> str:
-    """Replace the placeholders of pseudowords by the letters X and Y, for models that only take text."""
+    """Replace the placeholders [X] and [Y] by the letters X and Y, for models that only take text."""
     for mark in PSEUDOWORD_MARKS:
         prompt = prompt.replace(mark, mark.strip("[]"))
     return prompt
@@ -25,15 +25,18 @@ CENTRES = ("mask", "unknown")
 
 @dataclass(frozen=True)
 class PseudowordSettings:
-    """How pseudowords are drawn."""
+    """Settings for the random embeddings of pseudowords."""
 
     pairs: int = 10
-    """How many pairs a question is asked with."""
+    """The number of pairs of pseudowords that each question is scored with."""
     alpha: float = 0.5
-    """The distance from the centre, as a fraction of the distance of the nearest word."""
+    """The distance from the centre, as a fraction of the distance between the centre and its nearest word."""
     seed: int = 0
     centre: str = "mask"
-    """The token at the centre. OntoProbe's published code uses ``unknown`` if the mask is not called [MASK]."""
+    """``mask`` or ``unknown``: the token whose embedding pseudowords surround.
+
+    OntoProbe's published code uses the unknown token if the mask token is not called [MASK].
+    """
 
     def __post_init__(self) -> None:
         if self.pairs < 1 or not 0 < self.alpha < 1:

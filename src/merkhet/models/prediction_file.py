@@ -1,4 +1,4 @@
-"""Predictions from a CSV file (``id,ret``), asked like a model by the probe ``write``."""
+"""Predictions from a CSV file (``id,ret``), which the probe ``write`` evaluates like a model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ HEADER = ["id", "ret"]
 
 
 class PredictionFile:
-    """A file of predictions.
+    """A CSV file of predictions in the role of a model.
 
-    ``id`` is a question's id, or the official id after its slash; ``ret`` is a JSON list of texts. A question without
-    a prediction is answered with an empty text, and counted. Of several texts the best counts.
+    The column ``id`` has a question's id, or only the official id after its slash. The column ``ret`` has a JSON list
+    of texts, of which the best is evaluated. A question without a prediction gets an empty answer; ``missing`` counts
+    these questions.
     """
 
     kind = "predictions"
@@ -37,10 +38,10 @@ class PredictionFile:
         self.missing = 0
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Count the questions without a prediction.
+        """Match predictions with questions, and count the questions without a prediction.
 
         Raises:
-            InputError: An id matches two questions, or no id matches any.
+            InputError: An id matches two questions, or no id matches a question.
         """
         used: dict[str, str] = {}
         for question in questions:
@@ -61,7 +62,7 @@ class PredictionFile:
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = 8
     ) -> Iterator[WrittenAnswer]:
-        """Write the texts of the file for each question."""
+        """Return the file's texts for each question, or an empty text if the file has none."""
         for index, question in enumerate(questions):
             key = self._key(question.question_id)
             first, *alternatives = self.texts[key] if key is not None else ("",)
@@ -69,11 +70,11 @@ class PredictionFile:
                 yield WrittenAnswer(index, method, first, alternatives=tuple(alternatives))
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Mark every question as unusable."""
+        """Mark every question as unusable, because a prediction file has no scores."""
         return refuse_questions(questions, "predictions are asked by the probe write (--set probes=[write])")
 
     def describe(self) -> dict[str, str | int | float]:
-        """Count the predictions, and the questions without one."""
+        """Describe the file by its number of predictions and the number of questions without a prediction."""
         return {"predictions": len(self.texts), "questions_without_prediction": self.missing}
 
     def _key(self, question_id: str) -> str | None:
@@ -81,15 +82,15 @@ class PredictionFile:
 
 
 def official_id(question_id: str) -> str:
-    """Return the id that the published file uses: ``q17`` for ``test/q17``."""
+    """Return the question's id in the published dataset, such as ``q17`` for ``test/q17``."""
     return question_id.partition("/")[2] or question_id
 
 
 def read_predictions(path: Path) -> dict[str, tuple[str, ...]]:
-    """Read the texts for each id, at least one each.
+    """Read the predicted texts by id; an empty list becomes one empty text.
 
     Raises:
-        InputError: A row is invalid; the message has its number.
+        InputError: The file or one of its rows is invalid.
     """
     predictions: dict[str, tuple[str, ...]] = {}
     try:

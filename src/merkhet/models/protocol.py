@@ -1,4 +1,4 @@
-"""Protocols and results of models."""
+"""Protocols that models implement, and the results that their methods return."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 ENDPOINT_PREFIX = "chat:"
-"""The prefix of a model behind an endpoint: ``chat:NAME@URL``."""
+"""The prefix in the name of a model behind a chat endpoint: ``chat:NAME@URL``."""
 LOCAL_CHAT_SETTINGS = ("system", "length")
-"""The chat settings of a model on this machine."""
+"""The chat settings that apply to a model on this machine."""
 RANDOM_PREFIX = "random:"
-"""The prefix of a model with random weights: ``random:2x128``."""
+"""The prefix in the name of a model with random weights: ``random:2x128``."""
 ANSWER_LENGTH = 8
-"""The maximum number of tokens of a written answer; a masked model, trained or not, has as many masks in the slot."""
+"""The maximum number of tokens of a written answer, and the number of masks in the slot of a masked model."""
 
 
 @dataclass(frozen=True)
 class CandidateScores:
-    """Scores of one question's candidates by each method, or the reason why there are none."""
+    """Scores of one question's candidates by each method, or the reason why the question has no scores."""
 
     index: int
-    """The index of the question in the list that was asked."""
+    """The index of the question in the list passed to the model."""
     by_method: dict[str, FloatArray] | None = None
-    """For each method the scores of all candidates, higher for likelier ones."""
+    """For each method, the scores of all candidates; higher means likelier."""
     unusable: str | None = None
-    """Why the question cannot be asked."""
+    """The reason why the model cannot be asked this question; None if it can."""
     repeat: int | None = None
-    """The number of the repeat, where a model asks a question several times (pseudowords, random orders)."""
+    """The number of the repeat if a question is scored several times (pseudowords, random orders); else None."""
 
 
 def refuse_questions(questions: Sequence[Question], reason: str) -> Iterator[CandidateScores]:
-    """Mark every question as unusable."""
+    """Mark every question as unusable for the same ``reason``."""
     return (CandidateScores(index, unusable=reason) for index in range(len(questions)))
 
 
@@ -50,20 +50,20 @@ class Model(Protocol):
     name: str
     kind: str
     fingerprint: str
-    """A hash of everything that decides its answers (weights, tokenizer, settings); part of cache keys."""
+    """A hash of everything that decides the model's answers (weights, tokenizer, settings); part of cache keys."""
     methods: tuple[str, ...]
-    """The methods to score a candidate, the default first."""
+    """The names of the methods that score candidates, the default first."""
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score every candidate of every question, in any order."""
+        """Score every candidate of every question by each method; results come in any order."""
 
     def describe(self) -> dict[str, str | int | float]:
-        """Describe the model for the record of a run: parameters, dtype, device."""
+        """Describe the model (parameters, dtype, device) for the record of a run."""
 
 
 @dataclass(frozen=True)
 class FilledSlot:
-    """The ranking of a model's vocabulary in a question's slot, or the reason why there is none."""
+    """The ranking of a model's vocabulary in a question's slot, or the reason why it is missing."""
 
     index: int
     pieces: tuple[tuple[str, float], ...] = ()
@@ -71,11 +71,11 @@ class FilledSlot:
     golds: tuple[str, ...] = ()
     """The right answers that are single tokens."""
     gold_ranks: tuple[float, ...] = ()
-    """The expected rank of each under random tie-breaks."""
+    """The rank of each token in ``golds``, expected under random tie-breaks."""
     gold_ties: tuple[int, ...] = ()
-    """How many tokens share the score of each, itself included."""
+    """For each token in ``golds``, the number of tokens with the same score, itself included."""
     among: int = 0
-    """The size of the ranked vocabulary."""
+    """The number of tokens that were ranked."""
     unusable: str | None = None
 
 
@@ -84,21 +84,21 @@ class FillsSlots(Protocol):
     """A model that ranks its whole vocabulary in a slot."""
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
-        """Rank the vocabulary in each slot and list the ``count`` likeliest tokens, in any order."""
+        """Rank the vocabulary in each slot and return its ``count`` likeliest tokens; results come in any order."""
 
 
 @dataclass(frozen=True)
 class WrittenAnswer:
-    """The text that a model wrote into a question's slot by a method, or the reason why there is none."""
+    """The text that a model wrote into a question's slot by one method, or the reason why it is missing."""
 
     index: int
     method: str
     text: str = ""
     score: float = 0.0
-    """The mean log-probability of the text's tokens, or a baseline's score."""
+    """The mean log-probability of the text's tokens; for a baseline, the score of the written candidate."""
     unusable: str | None = None
     alternatives: tuple[str, ...] = ()
-    """Further answers with the same score; the best of all counts."""
+    """Further answers with the same score; only the best answer is evaluated."""
 
 
 @runtime_checkable
@@ -106,12 +106,12 @@ class WritesAnswers(Protocol):
     """A model that writes text into a slot."""
 
     writing_methods: tuple[str, ...]
-    """The methods to write an answer, the default first."""
+    """The names of the methods that write answers, the default first."""
 
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """Write an answer of at most ``length`` tokens for each question and method, in any order."""
+        """Write an answer of at most ``length`` tokens per question and method; results come in any order."""
 
 
 @runtime_checkable
@@ -119,18 +119,24 @@ class ComparesSenses(Protocol):
     """A model that compares the sense of a word in one sentence with words in other sentences."""
 
     comparing_methods: tuple[str, ...]
-    """The methods to compare senses, the default first.
+    """The names of the methods that compare senses, the default first.
 
-    Some represent several (``word@all``: all layers), so results may have more methods than requested.
+    A name such as ``word@all`` stands for one method per layer, so results may have more methods than requested.
     """
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score the similarity of each prompt's word to each candidate's, by every method, in any order."""
+        """Score how similar the prompt's word is to each candidate's word; results come in any order."""
 
 
 @runtime_checkable
 class NeedsAllQuestions(Protocol):
-    """A model that must see all questions of a run before the first is asked (the frequency baseline)."""
+    """A model that must see all questions of a run before it answers one, such as the frequency baseline."""
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Prepare for a run; frequencies are rows of task, relation, answer and count, if the suite has them."""
+        """Prepare for a run.
+
+        Args:
+            questions: All questions of the run.
+            frequencies: Answer counts as mappings with the keys task, relation, answer and count. Empty if the suite
+                has no counts.
+        """

@@ -1,10 +1,11 @@
-"""Pseudowords: extra words without meaning, in place of the entities of a hypothesis.
+"""Pseudowords: extra words without meaning that replace the entities of a hypothesis.
 
-Their embeddings are around that of the mask, nearer to it than any word: at exactly the distance
+The embedding of a pseudoword is nearer to the mask's embedding than that of any vocabulary entry. Its distance is
 
 .. math:: d = \\alpha \\cdot \\min_{t \\in V} \\lVert z_t - z_{[MASK]} \\rVert_2
 
-in random directions, any two at least d apart. Without a mask they are around the mean of all embeddings.
+with 0 < α < 1. The direction is random, and any two pseudowords are at least d apart. If a model has no mask token, the
+mean of all embeddings replaces the mask's embedding.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _MAX_DRAWS = 10_000
 
 
 class PseudowordModel:
-    """A model whose questions about [X] and [Y] are asked once with each pair of pseudowords.
+    """A model that scores a question with [X] or [Y] once per pair of pseudowords.
 
-    Questions without these placeholders are asked once, unchanged. Scores of the others are numbered by pair
-    (``repeat``).
+    Each pair replaces the two placeholders, and its number is the ``repeat`` of the scores. Questions without
+    placeholders are scored once, unchanged.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class PseudowordModel:
         self.fingerprint = digest(["pseudowords", self.inner.fingerprint])
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score each question with each pair."""
+        """Score each question with each pair of pseudowords."""
         asked: list[Question] = []
         origins: list[tuple[int, int | None]] = []
         for index, question in enumerate(questions):
@@ -65,20 +66,22 @@ class PseudowordModel:
 
     @property
     def work(self) -> dict[str, int]:
-        """The work counters of the model, for all pairs together."""
+        """The work counters of the underlying model, for all pairs together."""
         return self.inner.work
 
     def describe(self) -> dict[str, str | int | float]:
-        """Describe the model and its pseudowords."""
+        """Describe the underlying model and the settings of its pseudowords."""
         settings = self.settings
         return {**self.inner.describe(), "pseudoword_pairs": settings.pairs, "pseudoword_alpha": settings.alpha}
 
 
 def pseudoword_embeddings(model: MaskedModel | CausalModel, settings: PseudowordSettings) -> FloatArray:
-    """Draw two points per pair, in float64; equal on every machine for the same weights and settings.
+    """Draw the embeddings of two pseudowords per pair, in float64.
+
+    They are equal on every machine for equal weights and settings.
 
     Raises:
-        InputError: The embedding space has no room for such points.
+        InputError: The embedding space has no room for so many pseudowords.
     """
     vocabulary = len((model.original or model).tokenizer)
     table = get_base_embedding(model).weight.detach().double().cpu().numpy()[:vocabulary]

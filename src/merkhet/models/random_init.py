@@ -1,4 +1,4 @@
-"""Untrained models: random weights of a given shape, to be trained from scratch."""
+"""Untrained models: networks with random weights, to be trained from scratch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HASHED_FILES = ("config.json", "tokenizer.json", "tokenizer_config.json", "voca
 
 @dataclass(frozen=True)
 class Shape:
-    """Layers, width and heads of a network in RoBERTa's layout."""
+    """The number of layers, hidden size and number of attention heads of a RoBERTa network."""
 
     layers: int
     width: int
@@ -37,22 +37,25 @@ class UntrainedModel:
     name: str
     fingerprint: str
     shape: Shape | None = None
-    """The shape of a new network, whose tokenizer is trained too."""
+    """The shape of a new network; its tokenizer is trained too. None if ``folder`` is set."""
     folder: Path | None = None
-    """The folder of another model, whose configuration and tokenizer it has."""
+    """The folder of another model whose configuration and tokenizer are used. None if ``shape`` is set."""
     kind: str = "blank"
     methods: tuple[str, ...] = ()
 
     def describe(self) -> dict[str, str | int | float]:
-        """Describe it as random weights: there is no network yet."""
+        """Describe the model as random weights, because its network does not exist yet."""
         return {"architecture": "random weights"}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Raise InputError: there is nothing to ask."""
+        """Raise InputError, because an untrained model cannot be evaluated."""
         raise InputError(f"{self.name} knows nothing yet; let it memorize facts first (merkhet memorize)")
 
     def make(self, texts: Iterable[str], vocabulary: int, seed: int) -> tuple[Any, Any]:
-        """Create the network and its tokenizer, which is trained on ``texts`` unless another model's is used."""
+        """Create the network and its tokenizer.
+
+        The tokenizer comes from ``folder`` if it is set. Otherwise it is trained on ``texts``.
+        """
         import torch
         import transformers
 
@@ -86,10 +89,12 @@ class UntrainedModel:
 
 
 def parse_untrained_model(text: str, find_folder: Callable[[str], Path]) -> UntrainedModel:
-    """Parse ``random:2x128`` (a shape) or ``random:NAME`` (the architecture of another model, by its folder).
+    """Parse ``random:LAYERSxWIDTH``, ``random:LAYERSxWIDTHxHEADS`` or ``random:NAME``.
+
+    ``NAME`` is a model whose architecture is used; ``find_folder`` returns its folder.
 
     Raises:
-        InputError: The shape is invalid, or there is no such model.
+        InputError: The shape is invalid, or no model is called ``NAME``.
     """
     description = text.removeprefix(RANDOM_PREFIX)
     shape = _SHAPE.fullmatch(description)
@@ -115,7 +120,7 @@ def parse_untrained_model(text: str, find_folder: Callable[[str], Path]) -> Untr
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> Any:
-    """Train a byte-level BPE tokenizer like RoBERTa's; it has no unknown characters."""
+    """Train a byte-level BPE tokenizer like RoBERTa's, which can encode every character."""
     import transformers
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 

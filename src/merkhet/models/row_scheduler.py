@@ -1,4 +1,4 @@
-"""Scheduling of token rows: equal rows go through a model once, and its head works only at positions that are read."""
+"""Scheduling of token rows: equal rows are computed once, and logits only at the positions that are read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from merkhet.models._network import Network
 
 Row = tuple[int, ...]
-"""The token ids of one input."""
+"""The token ids of one input sequence."""
 
 
 class ReadPlan:
-    """The token log-probabilities that candidates need, each at a column of a row; equal rows are merged."""
+    """The log-probabilities that candidates need: each read is a token at a column of a token row.
+
+    Equal rows are merged.
+    """
 
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
@@ -29,22 +32,22 @@ class ReadPlan:
         self._starts = array("q", [0])
 
     def add_row(self, ids: Row) -> int:
-        """Add a row unless an equal one is there, and return its index."""
+        """Add a token row unless the plan has an equal row, and return the row's index."""
         return self.rows.setdefault(ids, len(self.rows))
 
     def add_reads(self, row_indices: Sequence[int], columns: Sequence[int], tokens: Sequence[int]) -> None:
-        """Add tokens to read, each at a column of a row."""
+        """Add one read per element of the three sequences: a token at a column of a row."""
         self._row_indices.extend(row_indices)
         self._columns.extend(columns)
         self._tokens.extend(tokens)
 
     def end_candidate(self) -> None:
-        """End the reads of one candidate; later reads belong to the next."""
+        """End the reads of the current candidate; later reads belong to the next candidate."""
         self._starts.append(len(self._tokens))
 
     @cached_property
     def reads(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The row, the column and the token of each read."""
+        """Three arrays: the row index, the column and the token of each read."""
         row_indices, columns, tokens = (
             np.array(values, dtype=np.int64) for values in (self._row_indices, self._columns, self._tokens)
         )
@@ -52,12 +55,12 @@ class ReadPlan:
 
     @cached_property
     def starts(self) -> IntArray:
-        """Where the tokens of each candidate begin, and where those of the last one end."""
+        """The index of each candidate's first read, followed by the total number of reads."""
         return np.array(self._starts, dtype=np.int64)
 
 
 class RowScheduler:
-    """Runs the plans of many prompts together."""
+    """Joint execution of the read plans of many prompts."""
 
     def __init__(self) -> None:
         self.rows: dict[Row, int] = {}
@@ -65,7 +68,11 @@ class RowScheduler:
         self._reads: list[tuple[IntArray, IntArray, IntArray]] = []
 
     def add(self, plan: ReadPlan, prefix: Row = (), suffix: Row = ()) -> int:
-        """Add a plan, with ``prefix`` and ``suffix`` around each of its rows; return the index of its first value."""
+        """Add a plan, with ``prefix`` and ``suffix`` around each of its rows.
+
+        Returns:
+            The index of the plan's first value in the result of :meth:`run`.
+        """
         merged_rows = [self.rows.setdefault((*prefix, *row, *suffix), len(self.rows)) for row in plan.rows]
         row_indices, columns, tokens = plan.reads
         self._reads.append((np.array(merged_rows, dtype=np.int64)[row_indices], columns + len(prefix), tokens))
@@ -73,12 +80,12 @@ class RowScheduler:
         return self.size - len(tokens)
 
     def run(self, network: Network) -> FloatArray:
-        """Return the log-probability of every token, in the order of the plans."""
+        """Return the log-probability of every read, in the order in which plans were added."""
         values = np.empty(self.size)
         if not self.size:
             return values
         row_indices, columns, tokens = (np.concatenate(arrays) for arrays in zip(*self._reads, strict=True))
-        # Several tokens may be read at one position: the head works there once.
+        # Several tokens may be read at one position, whose logits are computed once.
         width = int(columns.max()) + 1
         positions, inverse = np.unique(row_indices * width + columns, return_inverse=True)
         order = np.argsort(inverse, kind="stable")
@@ -104,9 +111,10 @@ def read_positions(
     columns: IntArray,
     store: Callable[[IntArray, torch.Tensor], None],
 ) -> None:
-    """Run distinct rows through a network in batches and read logits at positions, in ascending order of rows.
+    """Run token rows through a network in batches, and read logits at positions.
 
-    ``store`` is called for each batch with the indices of its positions and the logits there.
+    Position i is column ``columns[i]`` of row ``row_indices[i]``; ``row_indices`` must be ascending. For each batch,
+    ``store`` is called with the indices of the batch's positions and with their logits.
     """
     firsts = np.searchsorted(row_indices, np.arange(len(rows) + 1))
     device = network.model.device
@@ -125,7 +133,7 @@ def read_positions(
 
 
 def pad_rows(rows: Sequence[Row], pad: int, device: Any) -> dict[str, torch.Tensor]:
-    """Pad rows on the right to one batch; an attention mask hides the padding."""
+    """Pad token rows on the right into one batch, with an attention mask if there is padding."""
     longest = max(map(len, rows))
     ids = np.full((len(rows), longest), pad, dtype=np.int64)
     attention_mask = np.zeros((len(rows), longest), dtype=np.int64)
@@ -139,7 +147,7 @@ def pad_rows(rows: Sequence[Row], pad: int, device: Any) -> dict[str, torch.Tens
 
 
 def _ranges(starts: IntArray, stops: IntArray) -> IntArray:
-    """Concatenate the ranges from each start to its stop."""
+    """Concatenate the integer ranges from each start to the corresponding stop."""
     counts = stops - starts
     skipped = np.concatenate([[0], np.cumsum(counts)[:-1]])
     ranges: IntArray = np.arange(int(counts.sum())) + np.repeat(starts - skipped, counts)

@@ -1,4 +1,4 @@
-"""Tries of token sequences, so that shared prefixes are computed once."""
+"""Tries of token sequences; a prefix that sequences share goes through the model once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from merkhet.models.protocol import IntArray
 
 ROOT = -1
-"""The source of edges that leave the root: the token that all sequences follow."""
+"""The value of ``sources`` for edges that leave the root, which is the last token before all sequences."""
 
 
 @dataclass(frozen=True)
 class TokenTrie:
-    """Token sequences after one root, with their common prefixes merged.
+    """Token sequences that follow one root token, with their common prefixes merged.
 
     A node is a token with a successor; only nodes go through the model. An edge is a token to predict after a node or
-    the root. The last token of a sequence is only predicted, so it needs no position.
+    the root. The last token of a sequence is only predicted, so it is an edge without a node.
     """
 
     tokens: IntArray
@@ -27,23 +27,23 @@ class TokenTrie:
     depths: IntArray
     """The depth of each node below the root."""
     visible: NDArray[np.bool_]
-    """Which node attends to which: itself and its ancestors."""
+    """A square matrix: ``visible[i, j]`` is true if node j is node i or one of its ancestors."""
     sources: IntArray
-    """The node that each edge leaves."""
+    """The index of the node that each edge leaves, or ``ROOT``."""
     targets: IntArray
     """The token that each edge predicts."""
     paths: IntArray
-    """The edges of each sequence, one sequence after another."""
+    """The edge indices of all sequences, concatenated."""
     starts: IntArray
-    """Where each sequence begins in ``paths``, and where the last one ends."""
+    """The start of each sequence in ``paths``, followed by the end of the last sequence."""
     sequence_ids: IntArray
     """The index of each sequence in the list that the trie was built from."""
 
 
 def build_tries(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[TokenTrie]:
-    """Build tries that hold all sequences, with at most ``max_nodes`` nodes unless a single sequence has more.
+    """Build tries that together contain all sequences, each trie with at most ``max_nodes`` nodes.
 
-    Sequences are sorted first, so that those with a common prefix are neighbours.
+    A sequence that needs more nodes gets a trie to itself. Sorting puts sequences with a common prefix into one trie.
     """
     tries: list[TokenTrie] = []
     builder = _TrieBuilder()

@@ -24,7 +24,7 @@ CHINESE = (
 )
 """The characters that a BERT normalizer splits into single words, as ranges of a character class."""
 _ONLY_CHINESE = re.compile(f"[{CHINESE}]+")
-# For each kind of word: a word, and a word that cannot touch the slot because another one follows it.
+# For each kind of word: a pattern of a word, and of a word that another word separates from the slot.
 _WORDS = {
     "blanks": (r"\S+", r"\S+(?=\s+\S)"),
     "characters": (
@@ -43,35 +43,38 @@ Cached = TypeVar("Cached")
 
 
 class UnusableError(Exception):
-    """A question cannot be asked of this model; the text is the reason."""
+    """Error for a question that a model cannot be asked; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenizedCandidate:
-    """One candidate among the tokens of its sentence, or of a part of it."""
+    """The tokens of a sentence, or of a part of it, and the position of one candidate among them."""
 
     ids: tuple[int, ...]
     start: int
-    """The first token that touches the candidate."""
+    """The index of the first token that overlaps the candidate."""
     stop: int
-    """The token after the last one that touches the candidate."""
+    """The index after the last token that overlaps the candidate."""
     continues_word: tuple[bool, ...]
     """Whether each token belongs to the same word as the token before it."""
 
 
 @dataclass(frozen=True)
 class CandidateWindows:
-    """The tokens around the slot that depend on the candidate, for each candidate of a list; shared by prompts."""
+    """For each candidate of a list, its window: the tokens in and next to the slot that depend on the candidate.
+
+    Prompts with the same words next to the slot share these windows.
+    """
 
     candidates: list[TokenizedCandidate]
     problem: str | None
-    """Why the model cannot be asked about this list."""
+    """The reason why the model cannot score this list; None if it can."""
     duplicates: dict[int, int]
-    """For each candidate with the same tokens as an earlier one, the index of the earlier one."""
+    """Indices of candidates with the same tokens as an earlier candidate, mapped to the earlier index."""
     _cache: dict[Hashable, Any] = field(default_factory=dict)
 
     def cached(self, key: Hashable, compute: Callable[[], Cached]) -> Cached:
-        """Return what was computed from this list under ``key``; compute it on first use."""
+        """Return the cached value of ``key``, which ``compute`` creates on first use."""
         if key not in self._cache:
             self._cache[key] = compute()
         value: Cached = self._cache[key]
@@ -80,7 +83,7 @@ class CandidateWindows:
 
 @dataclass(frozen=True)
 class TokenizedCandidates:
-    """The candidates of one prompt in its slot."""
+    """The tokens of one prompt with each candidate in its slot."""
 
     prefix: tuple[int, ...]
     """The tokens before the windows, common to all candidates."""
@@ -94,11 +97,11 @@ class TokenizedCandidates:
         return len(self.windows.candidates)
 
     def __iter__(self) -> Iterator[TokenizedCandidate]:
-        """Iterate over the candidates, each in its whole sentence."""
+        """Iterate over the whole sentences, one per candidate."""
         return (self.sentence(index) for index in range(len(self)))
 
     def sentence(self, index: int) -> TokenizedCandidate:
-        """Return one candidate in its whole sentence."""
+        """Return the tokens of the whole sentence with the candidate at ``index``."""
         window, offset = self.windows.candidates[index], len(self.prefix)
         return TokenizedCandidate(
             (*self.prefix, *window.ids, *self.suffix),
@@ -109,17 +112,19 @@ class TokenizedCandidates:
 
 
 class CandidateTokenizer:
-    """Tokenizes the candidates of questions with one model's tokenizer.
+    """Tokenizer of candidates in the sentences of their questions.
 
-    ``in place``, the default: a sentence is tokenized whole for one candidate. For the others only the words around
-    the slot are tokenized, once for all prompts with the same words there. This gives the same tokens if no token of
-    the vocabulary spans a space. It is checked for some candidates of every prompt; a prompt that fails the check is
-    tokenized whole for each candidate.
+    With ``in place``, the default, a candidate gets the tokens that it has in its sentence. In lists of more than four
+    candidates, whole sentences are tokenized for at most three of them. For the others only the words next to the slot
+    are tokenized, once for all prompts with the same words there. The tokens are equal if no token of the vocabulary
+    spans a space; the whole sentences check this for every prompt. If the check fails, every sentence is tokenized
+    whole.
 
-    ``apart``: the candidate is tokenized alone, and the sentence around a mask. Many published programs do this. The
-    tokens differ from those in training if a token includes the space before its word.
+    With ``apart``, the candidate is tokenized alone, and the sentence with a mask in its slot. Many published programs
+    do this. The tokens differ from those in training if a token includes the space before its word.
 
-    No candidate may contain a token of ``input_only``. The other arguments are those of a network.
+    No candidate may contain a token of ``input_only``. :class:`merkhet.models._network.Network` documents the other
+    arguments.
     """
 
     def __init__(
@@ -151,7 +156,7 @@ class CandidateTokenizer:
         """Tokenize the candidates of each question.
 
         Returns:
-            The tokenized candidates by question index, and a result with the reason for each unusable question.
+            The tokenized candidates by question index, and for each unusable question a result with the reason.
         """
         usable: dict[int, TokenizedCandidates] = {}
         unusable: list[CandidateScores] = []
@@ -167,11 +172,12 @@ class CandidateTokenizer:
     def tokenize_candidates(self, prompt: str, candidates: Sequence[str]) -> TokenizedCandidates:
         """Tokenize every candidate in the prompt's slot.
 
-        Tokens are mapped by characters. A token that spans the boundary of the slot belongs to the candidate.
+        Character offsets decide which tokens belong to the candidate. A token that spans the boundary of the slot
+        belongs to the candidate too.
 
         Raises:
-            UnusableError: There is no candidate, or a candidate has no token, contains the unknown token, or makes the
-                sentence too long.
+            UnusableError: The list is empty, or a candidate has no token, contains an unknown or an input-only token,
+                or makes the sentence too long.
         """
         if not candidates:
             raise UnusableError("the list of candidates is empty")
@@ -192,7 +198,7 @@ class CandidateTokenizer:
         return tokenized
 
     def encode(self, sentences: Sequence[str]) -> list[Any]:
-        """Tokenize whole sentences, with special tokens if the model is asked with them."""
+        """Tokenize whole sentences, with special tokens if ``special_tokens`` is set."""
         encodings: list[Any] = self.backend.encode_batch(list(sentences), add_special_tokens=self.special_tokens)
         return encodings
 
@@ -250,7 +256,7 @@ class CandidateTokenizer:
         )
 
     def _tokenize_by_windows(self, before: str, after: str, candidates: tuple[str, ...]) -> TokenizedCandidates | None:
-        """Tokenize one whole sentence and the windows of all candidates; None where that may be inexact."""
+        """Tokenize a few whole sentences and the windows of all candidates; None if the tokens may be inexact."""
         few = len(candidates) <= _MAX_CHECKED + 1
         if few or self.word_kind is None or _UNUSUAL_SPACE.search(before + SLOT + after):
             return None
@@ -295,7 +301,7 @@ class CandidateTokenizer:
         return self._lists[context, candidates]
 
     def _is_context_free(self, candidates: tuple[str, ...]) -> bool:
-        """Whether all characters of the candidates are words of their own, so that no context changes their tokens."""
+        """Return whether candidates consist of Chinese characters only, whose tokens do not depend on the context."""
         if candidates not in self._context_free:
             self._context_free[candidates] = all(_ONLY_CHINESE.fullmatch(text) for text in candidates)
         return self._context_free[candidates]
@@ -308,13 +314,13 @@ class CandidateTokenizer:
 
 
 def check_length(tokens: int, max_tokens: int) -> None:
-    """Raise UnusableError if an input is longer than the model takes."""
+    """Raise UnusableError if an input has more than ``max_tokens`` tokens."""
     if tokens > max_tokens:
         raise UnusableError(f"too long: {tokens} tokens, and the model takes {max_tokens}")
 
 
 def _check_duplicates(question: Question, windows: CandidateWindows) -> None:
-    """Raise UnusableError if a right and a wrong candidate have the same tokens: no model can tell them apart."""
+    """Raise UnusableError if a right and a wrong candidate have the same tokens, and so always the same score."""
     for later, earlier in windows.duplicates.items():
         texts = question.candidates[earlier], question.candidates[later]
         if len({text in question.answers for text in texts}) > 1:
@@ -324,7 +330,15 @@ def _check_duplicates(question: Question, windows: CandidateWindows) -> None:
 
 
 def _cut_window(encoding: Any, context_end: int, first: int, text: str, head: int) -> TokenizedCandidate:
-    """Cut the tokens of the words around the slot out of those of their context."""
+    """Return the tokens of the candidate and of the words next to it, without those of the context words.
+
+    Args:
+        encoding: The tokens of the context, the words and the candidate.
+        context_end: The number of characters of the context before the words.
+        first: The position of the candidate's first character.
+        text: The candidate.
+        head: The number of characters directly after the candidate that belong to the window.
+    """
     offsets = encoding.offsets
     end = first + len(text) + head
     candidate_start, candidate_stop = token_span(encoding, first, first + len(text))
@@ -342,13 +356,13 @@ def _cut_window(encoding: Any, context_end: int, first: int, text: str, head: in
 
 
 def _select_checked(candidates: Sequence[str]) -> list[int]:
-    """Select the candidates that a check uses: the first, the longest and the last."""
+    """Return the indices of the candidates whose tokens are checked: the first, the longest and the last."""
     longest = max(range(len(candidates)), key=lambda index: (len(candidates[index]), -index))
     return list(dict.fromkeys((0, longest, len(candidates) - 1)))
 
 
 def token_span(encoding: Any, first: int, last: int) -> tuple[int, int]:
-    """Return the range of tokens that touch the characters from first to last; (0, 0) if none does."""
+    """Return the range of tokens that overlap the characters from ``first`` to ``last``; (0, 0) if none does."""
     tokens = [i for i, (start, stop) in enumerate(encoding.offsets) if start < last and stop > first and stop > start]
     return (tokens[0], tokens[-1] + 1) if tokens else (0, 0)
 
@@ -359,7 +373,7 @@ def _continues_word(encoding: Any) -> list[bool]:
 
 
 def _slot_token(tokenizer: Any, backend: Any) -> tuple[str, Any]:
-    """Return the text that fills the slot while a sentence is tokenized, and a backend that knows it as one token."""
+    """Return a text to put into the slot during tokenization, and a backend that reads this text as one token."""
     if tokenizer.mask_token is not None:
         return str(tokenizer.mask_token), backend
     from tokenizers import AddedToken
@@ -370,7 +384,10 @@ def _slot_token(tokenizer: Any, backend: Any) -> tuple[str, Any]:
 
 
 def _word_kind(backend: Any) -> str | None:
-    """Return what no token of the vocabulary spans: spaces, or also Chinese characters; None if neither is certain."""
+    """Return the boundaries that no token crosses: ``blanks`` for spaces, ``characters`` also for Chinese characters.
+
+    None if a token may span a space.
+    """
     if any(_SPANS_SPACE.search(token) for token in backend.get_vocab(False)):
         return None
     return "characters" if getattr(backend.normalizer, "handle_chinese_chars", False) else "blanks"
@@ -393,7 +410,7 @@ def fast_backend(tokenizer: Any, name: str) -> Any:
 
 
 def max_input_tokens(config: Any, tokenizer: Any) -> int:
-    """Return how many tokens the model takes: the minimum of what its configuration and its tokenizer declare."""
+    """Return the maximum input length in tokens: the lowest limit that configuration and tokenizer declare."""
     limits = [getattr(config, "max_position_embeddings", None), getattr(config, "n_positions", None)]
     limits.append(getattr(tokenizer, "model_max_length", None))
     known = [int(limit) for limit in limits if isinstance(limit, int) and 0 < limit < 10**9]

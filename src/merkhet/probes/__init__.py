@@ -1,4 +1,4 @@
-"""Probes: ways to ask questions of a model, each a function from questions to answers."""
+"""Probes: functions that ask a model questions in a certain way, and return its answers."""
 
 from __future__ import annotations
 

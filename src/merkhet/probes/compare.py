@@ -1,4 +1,4 @@
-"""Probe ``compare``: whether the sense of a word is nearer to one usage or to another."""
+"""Probe ``compare``, which ranks usages of a word by the similarity of its sense."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from merkhet.probes.rank import rank_answers
 
 
 def compare_senses(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
-    """Rank the candidates of each question by the similarity of their word to the prompt's; equal ones are tied.
+    """Rank the candidates of each question by the similarity of their word to the prompt's word.
 
-    Without methods the model's default is used. A method that represents several (``word@all``: every layer) gives one
-    answer per layer. A question that compares no senses, or that the model cannot be asked, gives answers with the
-    reason (``unusable``).
+    Without ``methods``, the model's default method is used. A method for all layers (``word@all``) gives one answer per
+    layer. If the question does not compare senses or the model cannot be asked, ``unusable`` in the answer is the
+    reason.
     """
     if not isinstance(model, ComparesSenses):
         reason = f"a model of the kind {model.kind} compares no senses"

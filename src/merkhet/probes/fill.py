@@ -1,4 +1,4 @@
-"""Probe ``fill``: the model's whole vocabulary ranked in the slot."""
+"""Probe ``fill``, which ranks a masked model's whole vocabulary in the slot."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ METHODS = ("mask",)
 def fill_slots(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
     """Put one mask into each slot, and rank the right answers among all tokens of the model's vocabulary.
 
-    A right answer counts if it is a single token. A question without such an answer, or a model without a mask, gives
-    an answer with the reason (``unusable``).
+    Only right answers that are single tokens are ranked. If a question has none, or the model has no mask, ``unusable``
+    in the answer is the reason.
     """
     (method,) = select_methods(model, methods, METHODS)
     if not isinstance(model, FillsSlots):

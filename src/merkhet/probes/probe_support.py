@@ -1,4 +1,4 @@
-"""Probe protocol, probe options, and the selection of methods and usable questions."""
+"""Shared parts of probes: the protocol, checks of options, and the selection of methods and usable questions."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from merkhet.core.settings import check_value
 from merkhet.models.protocol import CandidateScores, FilledSlot, Model, WrittenAnswer
 
 TOP_K = 25
-"""How many ranked candidates an answer records."""
+"""The maximum number of ranked candidates that an answer records."""
 
 Result = TypeVar("Result", CandidateScores, FilledSlot, WrittenAnswer)
 
 
 class Probe(Protocol):
-    """A function from a model and questions to answers, one per question and method."""
+    """A function that asks a model questions, and yields at least one answer per question and method."""
 
     def __call__(self, model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
-        """Ask the questions, in any order."""
+        """Ask the model the questions; answers come in any order."""
 
 
 def check_probe_options(name: str, probe: Probe, options: Mapping[str, Any]) -> None:
-    """Check options against the keyword-only parameters of a probe.
+    """Check options of the probe called ``name`` against its keyword-only parameters.
 
     Raises:
         InputError: An option is unknown or invalid.
@@ -41,7 +41,7 @@ def check_probe_options(name: str, probe: Probe, options: Mapping[str, Any]) -> 
 
 
 def _option_types(probe: Probe) -> dict[str, Any]:
-    """Return the annotations of the keyword-only parameters; the types of the defaults where there are none."""
+    """Return the types of the keyword-only parameters: their annotations, or else the types of their defaults."""
     defaults = {
         parameter.name: parameter.default
         for parameter in inspect.signature(probe).parameters.values()
@@ -49,14 +49,14 @@ def _option_types(probe: Probe) -> dict[str, Any]:
     }
     try:
         hints = get_type_hints(probe, include_extras=True)
-    except (NameError, TypeError):  # A user's probe may name types that exist for type checkers only.
+    except (NameError, TypeError):  # A user's probe may have annotations that only type checkers can resolve.
         hints = {}
     guessed = {name: type(value) if isinstance(value, int) else Any for name, value in defaults.items()}
     return {name: hints.get(name, guess) for name, guess in guessed.items()}
 
 
 def bind_options(probe: Probe, options: Mapping[str, Any]) -> Probe:
-    """Return the probe with its options bound."""
+    """Return the probe with its options already passed."""
     if not options:
         return probe
     bound: Any = partial(probe, **options)
@@ -66,7 +66,11 @@ def bind_options(probe: Probe, options: Mapping[str, Any]) -> Probe:
 
 
 def select_methods(model: Model, methods: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return the requested methods, or the first known one; raises InputError for an unknown method."""
+    """Return the requested ``methods``, or the first of ``known`` if none is requested.
+
+    Raises:
+        InputError: A requested method is not in ``known``.
+    """
     for method in methods:
         if method not in known:
             raise InputError(f"{model.name} has no method {method!r}; {did_you_mean(method, known)}")
@@ -74,7 +78,7 @@ def select_methods(model: Model, methods: Sequence[str], known: Sequence[str]) -
 
 
 def find_slot_problem(question: Question) -> str | None:
-    """Return why a question cannot be asked by a probe that fills its slot, or None."""
+    """Return the reason why a slot-filling probe cannot ask a question; None if it can."""
     return "this question compares senses; ask it by the probe compare" if question.words else None
 
 
@@ -84,9 +88,10 @@ def ask_usable(
     refuse: Callable[[int, str], Iterable[Result]],
     find_problem: Callable[[Question], str | None] = find_slot_problem,
 ) -> tuple[list[Result], float]:
-    """Ask the questions that a probe can ask; return all results and the seconds per question.
+    """Ask the usable questions; return the results of all questions and the mean seconds per question.
 
-    ``refuse`` takes the index of a question that cannot be asked and the reason, and returns its results.
+    A question is usable if ``find_problem`` returns None. Otherwise ``refuse`` makes the question's results from its
+    index and the problem.
     """
     started = time.perf_counter()
     problems = {index: reason for index, question in enumerate(questions) if (reason := find_problem(question))}
@@ -106,7 +111,10 @@ def refuse_model(
     reason: str,
     find_problem: Callable[[Question], str | None] | None = find_slot_problem,
 ) -> Iterator[Answer]:
-    """Answer every question with the reason why it cannot be asked; a problem of the question itself comes first."""
+    """Yield an unusable answer for every question and method.
+
+    The answer's reason is the problem that ``find_problem`` returns for the question, or else ``reason``.
+    """
     for question in questions:
         unusable = (find_problem(question) if find_problem else None) or reason
         for method in methods:

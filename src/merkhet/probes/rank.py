@@ -1,7 +1,6 @@
-"""Probe ``rank``: candidates ranked by their score in the sentence, with expected ranks under ties.
+"""Probe ``rank``, which ranks candidates by their score in the sentence, with expected ranks for ties.
 
-Questions with equally many candidates are ranked together for all methods. Scores that several questions share are
-ranked once.
+Score arrays of equal length are ranked together. A score array that several questions share is ranked once.
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ _SCORES_AT_ONCE = 2**19
 
 
 def rank_candidates(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
-    """Rank the candidates of each question by the model's scores; without methods, by the model's default.
+    """Rank the candidates of each question by the model's scores.
 
-    A question that the model cannot be asked gives an answer with the reason (``unusable``).
+    Without ``methods``, the model's default method is used. If the model cannot be asked a question, ``unusable`` in
+    the answer is the reason.
     """
-    # A model without methods marks every question as unusable, by any method.
+    # A model without methods marks every question as unusable, whatever the method.
     selected = select_methods(model, methods, model.methods) if model.methods else tuple(methods) or ("rank",)
     scored, seconds = ask_usable(
         questions,
@@ -44,7 +44,7 @@ def rank_answers(
     methods: Sequence[str],
     seconds: float,
 ) -> Iterator[Answer]:
-    """Turn scores of candidates into ranked answers, in the order of questions, repeats and methods."""
+    """Turn scores of candidates into ranked answers, ordered by question, repeat and method."""
     scored = sorted(scored, key=lambda result: (result.index, result.repeat or 0))
     rankings = _rank_results(questions, scored, methods)
     for result, ranking in zip((result for result in scored for _ in methods), rankings, strict=True):
@@ -56,7 +56,7 @@ def rank_answers(
 def _rank_results(
     questions: Sequence[Question], scored: Sequence[CandidateScores], methods: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return the ranking fields of each answer, in the order of results and methods."""
+    """Return the ranking fields of each answer, ordered by score result and method."""
     rankings: list[dict[str, Any]] = []
     candidate_lists: dict[int, _SortedCandidates] = {}
     rows: dict[tuple[int, int], _ScoreRow] = {}
@@ -87,7 +87,7 @@ def _rank_results(
 
 
 class _SortedCandidates:
-    """Candidates in alphabetical order, which is also the order of tied candidates."""
+    """A list of candidates in alphabetical order, in which tied candidates are listed."""
 
     def __init__(self, candidates: Sequence[str]) -> None:
         self.indices = sorted(range(len(candidates)), key=candidates.__getitem__)
@@ -99,7 +99,7 @@ class _SortedCandidates:
         self._gold_columns: dict[tuple[str, ...], tuple[int, ...]] = {}
 
     def gold_columns(self, answers: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the columns of the right answers, in the original order of the candidates."""
+        """Return the alphabetical positions of the right answers, in the original order of the candidates."""
         if answers not in self._gold_columns:
             columns = [column for text in set(answers) & self.columns.keys() for column in self.columns[text]]
             self._gold_columns[answers] = tuple(sorted(columns, key=self.indices.__getitem__))
@@ -111,16 +111,16 @@ class _ScoreRow:
     scores: FloatArray
     candidates: _SortedCandidates
     rankings: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
-    """For each set of gold columns the rankings to fill in."""
+    """For each tuple of gold columns, the ranking fields to fill in."""
 
 
 def _rank_rows(rows: Sequence[_ScoreRow], width: int) -> None:
-    """Fill in the rankings of rows with equally many scores."""
+    """Fill in the ranking fields of score rows that all have ``width`` scores."""
     scores = np.empty((len(rows), width))
     for values, row in zip(scores, rows, strict=True):
         values[:] = row.scores[row.candidates.order]
     ordered = np.sort(scores, axis=1)
-    # NaN and infinity are sorted to one of the ends.
+    # Sorting moves NaN and infinity to the ends.
     finite = np.isfinite(ordered[:, 0]) & np.isfinite(ordered[:, -1])
     scores[~finite] = ordered[~finite] = 0.0
     top = top_columns(scores, ordered, TOP_K)

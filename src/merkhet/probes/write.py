@@ -1,4 +1,4 @@
-"""Probe ``write``: the model writes text into the slot."""
+"""Probe ``write``, in which a model writes text into the slot."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from merkhet.probes.probe_support import ask_usable, refuse_model, select_method
 
 
 def write_answers(model: Model, questions: Sequence[Question], methods: Sequence[str] = ()) -> Iterator[Answer]:
-    """Let the model write text into each slot; without methods, by the model's default.
+    """Ask the model to write text into each question's slot.
 
-    An answer has a prediction with its score, and no ranks. A question that the model cannot be asked, or a model that
-    cannot write, gives an answer with the reason (``unusable``).
+    Without ``methods``, the model's default method is used. An answer has a prediction and its score, but no ranks. If
+    the model cannot write or cannot be asked a question, ``unusable`` in the answer is the reason.
     """
     if not isinstance(model, WritesAnswers):
         reason = f"a model of the kind {model.kind} writes no answers"

@@ -1,1 +1,1 @@
-"""Chat models: an OpenAI-compatible endpoint, or a causal model with a chat template."""
+"""Chat models: models behind an OpenAI-compatible endpoint, and causal models on this machine."""

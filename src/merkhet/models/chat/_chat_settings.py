@@ -1,4 +1,4 @@
-"""Settings of chat models: address, key, rate, retries and budget."""
+"""Settings of chat models, such as the endpoint's address, the API key, retries and the budget."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULT_KEYS = {"api.openai.com": "OPENAI_API_KEY"}
 
 @dataclass(frozen=True)
 class ChatSettings(Settings):
-    """Settings of a chat model."""
+    """Settings of one chat model; without an endpoint, the model is on this machine."""
 
     place = "chat."
 
@@ -28,48 +28,52 @@ class ChatSettings(Settings):
     name: str = ""
     """The model's name at the endpoint."""
     key: str | None = None
-    """The environment variable that holds the key; never the key itself."""
+    """The name of the environment variable that holds the API key, never the key itself."""
     key_header: str = "Authorization"
-    """The header of the key; in ``Authorization`` it is sent as a bearer token."""
+    """The HTTP header that carries the key; ``Authorization`` carries it as a bearer token."""
     system: str | None = None
-    """The system message."""
+    """The system message; None for no system message."""
     temperature: Annotated[float, Bounds(ge=0, le=2)] = 0.0
     seed: int | None = 0
     length: PositiveInt | None = None
-    """The maximum number of tokens of a reply, where it must exceed the probe's own (reasoning models)."""
+    """The maximum number of tokens of a reply, if larger than the probe's maximum (for reasoning models)."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of every request."""
+    """Additional JSON fields of every request."""
     concurrency: Annotated[int, Bounds(ge=1, le=1024)] = 8
-    """How many requests are in flight."""
+    """The maximum number of concurrent requests."""
     rate: Annotated[float, Bounds(ge=0.01)] | None = None
-    """The maximum number of requests per minute."""
+    """The maximum number of requests per minute; None for no limit."""
     tries: Annotated[int, Bounds(ge=1, le=100)] = 6
-    """How often a request is tried that fails for a transient reason."""
+    """The maximum number of attempts for a request that fails for transient reasons."""
     timeout: Annotated[float, Bounds(ge=0.1, le=3600)] = 120.0
-    """The deadline of a reply in seconds."""
+    """The number of seconds to wait for a reply."""
     requests: PositiveInt | None = None
-    """The maximum number of requests of one start of a run; the next start continues."""
+    """The maximum number of requests each time a run is started; the next start continues the run."""
     tokens: PositiveInt | None = None
-    """The maximum number of tokens of one start of a run; the next start continues."""
+    """The maximum number of tokens each time a run is started; the next start continues the run."""
 
     @property
     def identity(self) -> str:
-        """A hash of the settings that decide replies; rate, retries and budget do not."""
+        """A hash of the settings that influence replies, which excludes rate, retries and budget."""
         deciding = [self.endpoint, self.name, self.system, self.temperature, self.seed, self.length, dict(self.extra)]
         return digest(["merkhet chat", 1, *deciding])
 
     @property
     def url(self) -> str:
-        """The address that requests are sent to."""
+        """The URL that requests are sent to."""
         return f"{self.endpoint}/chat/completions"
 
     @property
     def key_variable(self) -> str | None:
-        """The environment variable with the key: the one in the settings, or that of a well-known endpoint."""
+        """The environment variable with the API key: ``key``, or the usual variable of a well-known endpoint."""
         return self.key or _DEFAULT_KEYS.get(urlsplit(self.endpoint).hostname or "")
 
     def read_key(self) -> str | None:
-        """Read the key from its environment variable; raises InputError if the variable is not set."""
+        """Read the API key from its environment variable; None if the endpoint needs no key.
+
+        Raises:
+            InputError: The variable is not set, or its value is not printable ASCII.
+        """
         variable = self.key_variable
         if variable is None:
             return None
@@ -90,11 +94,11 @@ def read_settings(model: str, endpoint: str | None, options: Mapping[str, Any] |
 
     Args:
         model: The model's name.
-        endpoint: The address of its endpoint; None for a model on this machine.
+        endpoint: The URL of the model's endpoint; None for a model on this machine.
         options: The settings by name.
 
     Raises:
-        InputError: A setting is unknown or invalid, or a key is written out.
+        InputError: A setting is unknown or invalid, or ``key`` is not the name of an environment variable.
     """
     if not model.isprintable():
         raise InputError(f"the model name {model!a} contains characters that are not printable; remove them")
@@ -123,7 +127,7 @@ def _make_settings(model: str, endpoint: str | None, options: dict[str, Any]) ->
 
 
 def parse_endpoint(model: str) -> tuple[str, str]:
-    """Split ``chat:NAME@URL`` into the name and the endpoint."""
+    """Split ``chat:NAME@URL`` into the model's name and the endpoint's URL."""
     name, separator, endpoint = model.removeprefix(ENDPOINT_PREFIX).rpartition("@")
     if not separator or not name or "://" not in endpoint:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Chat models behind an OpenAI-compatible endpoint, asked by concurrent requests with retries."""
+"""Chat models behind an OpenAI-compatible endpoint, with concurrent requests and retries."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from merkhet.models.protocol import CandidateScores, refuse_questions
 logger = logging.getLogger("merkhet.models")
 
 MAX_TOP_LOGPROBS = 20
-"""The maximum number of log-probabilities per token that endpoints return."""
+"""The number of log-probabilities requested per token, which is the maximum that endpoints allow."""
 _FIRST_PAUSE = 0.5
 """Seconds before the first retry."""
 _MAX_BYTES = 1 << 26
-"""The maximum size of a reply."""
+"""The maximum size of a reply in bytes."""
 _CHARACTERS_PER_TOKEN = 3.0
-"""An estimate, to reserve a request's tokens before they are known."""
+"""The assumed number of characters per token, to reserve tokens before the endpoint reports them."""
 
 
 class EndpointError(MerkhetError):
-    """An endpoint gives no more replies; cached replies are kept."""
+    """Error of an endpoint that keeps failing; cached replies are kept."""
 
 
 @dataclass
 class _PendingRequest:
-    """A request with the indices of those that wait for its reply."""
+    """A distinct request, with the indices of all equal requests in the caller's list."""
 
     request: ChatRequest
     body: dict[str, Any]
@@ -52,7 +52,7 @@ class _PendingRequest:
 
 
 class EndpointModel:
-    """A chat model behind an endpoint. Replies are cached on disk; a cached reply is not requested again."""
+    """A chat model behind an endpoint, whose replies are cached on disk."""
 
     kind = "chat"
     methods: tuple[str, ...] = ()
@@ -70,14 +70,14 @@ class EndpointModel:
 
     @property
     def cache(self) -> ReplyCache:
-        """The cache of replies, opened on first use."""
+        """The reply cache, which is opened on first use."""
         if self._cache is None:
             self._cache = ReplyCache()
         return self._cache
 
     @property
     def work(self) -> dict[str, int]:
-        """The requests and tokens used so far."""
+        """The numbers of requests, tokens, cached replies and retries so far."""
         return {
             "requests": self.budget.requests,
             "tokens": self.budget.tokens,
@@ -98,17 +98,17 @@ class EndpointModel:
         return {name: value for name, value in facts.items() if value is not None}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Mark every question as unusable: an endpoint does not return the probability of a given text."""
+        """Mark every question as unusable, because endpoints do not return the probability of a given text."""
         return refuse_questions(questions, "a chat endpoint ranks no candidates; ask it to choose or to answer")
 
     def has_letter_logprobs(self) -> bool:
-        """Whether replies come with log-probabilities, tested by one small request."""
+        """Send one small request, and return whether its reply has log-probabilities of letters."""
         request = ChatRequest((("user", "Reply with the letter A."),), 1, ("A", "B"))
         (reply,) = self.reply([request])
         return reply.letters is not None
 
     def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
-        """Yield the replies as they arrive; equal requests are sent once, and requests with a cached reply never.
+        """Yield the replies as they arrive; equal requests are sent once, and cached ones are not sent.
 
         Raises:
             InputError: The key or the model is wrong.
@@ -153,13 +153,13 @@ class EndpointModel:
                 if result is not None:
                     yield from self._replies(pending_of.pop(future), result)
         finally:
-            # Requests in flight are paid for: wait for their replies, which are cached.
+            # Requests in flight are paid for, so wait for their replies and cache them.
             stopped.set()
             executor.shutdown(cancel_futures=True)
             client.close()
 
     def _send(self, pending: _PendingRequest, client: HttpClient, stopped: threading.Event) -> dict[str, Any] | Failure:
-        """Send a request until there is a reply; return its content, or why this question has none."""
+        """Send a request with retries; return the reply's content, or the failure that concerns this request alone."""
 
         def wait(failure: RetryableError, attempt: int, pause: float) -> None:
             with self.lock:
@@ -178,7 +178,7 @@ class EndpointModel:
             raise EndpointError(f"{self.name}: {self.settings.endpoint}: {error}") from error
 
     def _try(self, pending: _PendingRequest, client: HttpClient, stopped: threading.Event) -> dict[str, Any] | Failure:
-        """Send a request once, or again without the parameters that the endpoint does not support."""
+        """Send a request once; send it again only to drop parameters that the endpoint does not support."""
         while True:
             self.rate_limiter.wait(stopped)
             if stopped.is_set():
@@ -199,14 +199,14 @@ class EndpointModel:
                 self._drop_parameters(failure)
                 continue
             if failure.action == ABORT:
-                # An endpoint that answered other requests rejects this one only.
+                # The endpoint has answered other requests, so the problem is this request.
                 if response.status in (400, 422) and (self.counts["replied"] or self.counts["cached"]):
                     return Failure(UNUSABLE, f"the endpoint refuses this question: {failure.message}")
                 raise self._fatal_error(response, failure)
             return failure
 
     def _request(self, pending: _PendingRequest, body: Mapping[str, Any], client: HttpClient) -> tuple[Response, Any]:
-        """Send a request within the budget; return the response and its JSON, None if it is invalid."""
+        """Send a request within the budget; return the response and its parsed JSON, which is None if invalid."""
         expected = self._expected_tokens(pending)
         self.budget.reserve(expected)
         tokens: int | None = 0
@@ -229,7 +229,7 @@ class EndpointModel:
         )
 
     def _supported_body(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a request without the parameters that the endpoint does not support."""
+        """Return the request body without the parameters that the endpoint does not support."""
         supported = {name: value for name, value in body.items() if name not in self.unsupported}
         if "max_tokens" in self.unsupported:
             supported["max_completion_tokens"] = body["max_tokens"]
@@ -294,7 +294,7 @@ class EndpointModel:
 
 
 def _is_reply(content: Any) -> bool:
-    """Whether this is a chat completion; unknown fields are ignored."""
+    """Return whether parsed JSON is a chat completion; unknown fields are ignored."""
     try:
         message = content["choices"][0]["message"]
         return isinstance(message, dict) and isinstance(message.get("content"), str | None)
@@ -312,7 +312,10 @@ def _parse_reply(index: int, content: Mapping[str, Any], letters: Sequence[str])
 
 
 def _letter_logprobs(choice: Mapping[str, Any], letters: Sequence[str]) -> dict[str, float] | None:
-    """Return the log-probabilities of the letters among the first token's alternatives."""
+    """Return the log-probability of each letter that is among the alternatives to the reply's first token.
+
+    None if the reply has no log-probabilities.
+    """
     try:
         alternatives = choice["logprobs"]["content"][0]["top_logprobs"]
         logprobs = [(str(entry["token"]).strip(), float(entry["logprob"])) for entry in alternatives]

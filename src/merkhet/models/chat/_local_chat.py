@@ -1,4 +1,4 @@
-"""Chat with a causal model on this machine, by its chat template or as plain text."""
+"""Chat with a causal model on this machine, by its chat template or else as plain text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SYSTEM_ERROR = re.compile(r"system", re.IGNORECASE)
 
 
 class LocalChat:
-    """Chats with a causal model, greedily; replies come with exact log-probabilities of letters.
+    """Greedy chat with a causal model; replies have exact log-probabilities of letters.
 
-    A model without a chat template continues a text in which every question is followed by "Answer:"; its reply ends
-    with the line.
+    A model without a chat template continues a plain text in which "Answer:" follows every question. Its reply ends at
+    the first line break.
     """
 
     def __init__(self, writer: TextWriter, settings: ChatSettings) -> None:
@@ -73,7 +73,10 @@ class LocalChat:
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
     def _letter_logprobs(self, logprobs: torch.Tensor, letters: Sequence[str]) -> dict[str, float] | None:
-        """Return the log-probability that the reply begins with each letter, with or without a space before it."""
+        """Return the log-probability that the reply begins with each letter, with or without a leading space.
+
+        None if ``letters`` is empty.
+        """
         if not letters:
             return None
         return {letter: float(torch.logsumexp(logprobs[self._letter_tokens(letter)], dim=0)) for letter in letters}
@@ -98,7 +101,7 @@ class LocalChat:
         options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
         try:
             return str(self.tokenizer.apply_chat_template(_as_dicts(messages), **options))
-        except Exception as error:  # Templates raise anything; many take no system message.
+        except Exception as error:  # Templates raise any exception; many do not accept a system message.
             if messages[0][0] == "system" and _SYSTEM_ERROR.search(str(error)):
                 (_, system), (role, first), *rest = messages
                 return str(

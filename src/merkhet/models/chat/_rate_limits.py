@@ -1,4 +1,4 @@
-"""Limits on requests to an endpoint: rate and budget."""
+"""Rate limit and budget of requests to an endpoint."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from merkhet.core.errors import MerkhetError
 
 
 class BudgetExhaustedError(MerkhetError):
-    """The budget of one start of a run is exhausted; cached replies are kept."""
+    """Error of a run that has used its budget since its last start; cached replies are kept."""
 
 
 class RateLimiter:
-    """Spaces the starts of requests evenly, and pauses them when the endpoint asks for it.
+    """Rate limiter that starts requests at equal intervals, and pauses when the endpoint asks for it.
 
     Args:
         rate: The maximum number of requests per minute; None for no limit.
@@ -38,13 +38,13 @@ class RateLimiter:
             now = time.monotonic()
 
     def pause(self, seconds: float) -> None:
-        """Let no request start for ``seconds``."""
+        """Delay the start of all further requests by at least ``seconds``."""
         with self.lock:
             self.paused_until = max(self.paused_until, time.monotonic() + seconds)
 
 
 class Budget:
-    """The requests and tokens that may be used; requests in flight count with their expected tokens."""
+    """The maximum and used numbers of requests and tokens; requests in flight count with their expected tokens."""
 
     def __init__(self, requests: int | None, tokens: int | None) -> None:
         self.max_requests, self.max_tokens = requests, tokens
@@ -54,7 +54,11 @@ class Budget:
         self.lock = threading.Lock()
 
     def reserve(self, expected: int) -> None:
-        """Reserve a request of ``expected`` tokens; raises BudgetExhaustedError if the budget does not allow it."""
+        """Reserve one request and its ``expected`` tokens.
+
+        Raises:
+            BudgetExhaustedError: The budget is too small for this request.
+        """
         with self.lock:
             if self.max_requests is not None and self.requests >= self.max_requests:
                 raise BudgetExhaustedError(f"the budget of {self.max_requests:,} requests is exhausted")
@@ -67,7 +71,10 @@ class Budget:
             self.reserved += expected
 
     def settle(self, expected: int, tokens: int | None) -> None:
-        """Replace a reservation by the tokens used: 0 for a failed request, None if the endpoint does not say."""
+        """Replace a reservation of ``expected`` tokens by the ``tokens`` used.
+
+        ``tokens`` is 0 for a failed request. If it is None, the expected number counts.
+        """
         with self.lock:
             self.reserved -= expected
             self.tokens += expected if tokens is None else tokens

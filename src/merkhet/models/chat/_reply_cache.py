@@ -1,4 +1,4 @@
-"""Cache of replies on disk, so that no request is sent twice."""
+"""Cache of chat replies on disk, which avoids sending a request twice."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ FILE = "replies.sqlite"
 
 
 class ReplyCache:
-    """The replies of endpoints by endpoint, model and complete request.
+    """A SQLite file with the replies of endpoints; the key is a hash of the endpoint and the complete request.
 
-    Several processes may share the file. A reply is on disk when :meth:`store` returns, so a killed process loses none.
+    Several processes may share the file. A reply is on disk when :meth:`store` returns, so a killed process loses no
+    stored reply.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -39,7 +40,7 @@ class ReplyCache:
             raise self._failure(error) from error
 
     def _failure(self, error: Exception) -> InputError:
-        """Turn an error of SQLite into one with a remedy."""
+        """Turn a SQLite error into an InputError that says what to do."""
         code = getattr(error, "sqlite_errorcode", None)
         if code == sqlite3.SQLITE_FULL:
             return InputError(f"{self.file}: the disk is full. Free some space there, or set MERKHET_CACHE elsewhere.")
@@ -50,7 +51,7 @@ class ReplyCache:
         return InputError(f"{self.file} is damaged ({first_line(error)}). Remove it; replies are then requested again.")
 
     def find(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """Return the cached replies to these requests, by key."""
+        """Return the cached replies by key; keys without a cached reply are missing."""
         replies = {}
         try:
             with self.lock:
@@ -64,7 +65,7 @@ class ReplyCache:
         return replies
 
     def store(self, key: str, endpoint: str, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Store a reply, unless there is one already."""
+        """Store a reply unless the cache already has a reply with this key."""
         row = (key, endpoint, request["model"], _to_json(request), _to_json(reply), time.time())
         try:
             with self.lock:

@@ -1,4 +1,4 @@
-"""Responses without a reply: what they mean, and whether to retry."""
+"""Classification of failed responses of an endpoint: retry, abort, or give up one question."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _TOO_LONG = re.compile(
 _FILTERED = re.compile(r"content[ _]?(filter|management|policy)|safety system|moderation", re.IGNORECASE)
 _NO_CREDIT = re.compile(r"insufficient[ _]quota|billing|credit balance|payment", re.IGNORECASE)
 OPTIONAL = ("logprobs", "top_logprobs", "seed", "temperature", "max_tokens")
-"""Parameters of a request that some endpoints do not support."""
+"""Request parameters that are dropped if an endpoint does not support them."""
 
 RETRY, ABORT, UNUSABLE, REFUSED, UNSUPPORTED = "retry", "abort", "unusable", "refused", "unsupported"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A request that got no reply."""
+    """The failure of a request, and what to do about it."""
 
     action: str
-    """What follows: retry, abort the run, mark the question unusable, count it as refused, or drop unsupported
-    parameters."""
+    """The action to take: ``retry``, ``abort`` the run, record the question as ``unusable`` or ``refused``, or
+    ``unsupported`` (send the request again without ``parameters``)."""
     message: str
     retry_after: float | None = None
-    """The seconds that the endpoint asks to wait."""
+    """The number of seconds that the endpoint asks to wait; None if it does not say."""
     parameters: tuple[str, ...] = ()
     """The parameters that the endpoint does not support."""
 
 
 def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
-    """Classify a failed response by what to do next: retry, abort, or record the question as unusable or refused."""
+    """Classify a failed response by the action to take; see :attr:`Failure.action`."""
     message = error_message(response)
     status = response.status
     if status == 429 and _NO_CREDIT.search(message):
@@ -57,7 +57,7 @@ def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
 
 
 def error_message(response: Response) -> str:
-    """Return the endpoint's error message in one line, without keys."""
+    """Return the endpoint's error message as one line of at most 300 characters, with API keys redacted."""
     content = parse_reply(response.text)
     message: Any = content
     if isinstance(content, dict):

@@ -1,4 +1,4 @@
-"""Requests to chat models and their replies."""
+"""Requests to chat models, and the replies of these models."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ class ChatRequest:
     max_tokens: int
     """The maximum number of tokens of the reply."""
     letters: tuple[str, ...] = ()
-    """The letters whose log-probabilities as the beginning of the reply are requested."""
+    """Letters whose log-probability at the beginning of the reply is requested."""
 
 
 @dataclass(frozen=True)
 class ChatReply:
-    """The reply to a request, or the reason why it cannot be sent."""
+    """The reply to a request, or the reason why the model cannot be asked."""
 
     index: int
     """The index of the request."""
     text: str = ""
     letters: Mapping[str, float] | None = None
-    """The log-probability that the reply begins with each letter, as far as the model returns it; else None."""
+    """The log-probability that the reply begins with each letter; letters that the model does not report are missing.
+
+    None if log-probabilities were not requested or not returned.
+    """
     refused: bool = False
     """Whether the model or its server declined to answer."""
     truncated: bool = False
@@ -46,15 +49,15 @@ class ChatModel(Protocol):
     kind: str
 
     def reply(self, requests: Sequence[ChatRequest]) -> Iterator[ChatReply]:
-        """Reply to each request, in any order."""
+        """Reply to each request; replies come in any order."""
 
     def has_letter_logprobs(self) -> bool:
-        """Whether replies come with the log-probabilities of letters."""
+        """Return whether replies have log-probabilities of letters."""
 
 
 _REASONING = re.compile(r"^\s*<(think|thinking|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 def strip_reasoning(text: str) -> str:
-    """Strip the reasoning that a model wrote before its reply."""
+    """Remove a reasoning block such as ``<think>…</think>`` from the beginning of a reply."""
     return _REASONING.sub("", text, count=1).strip()

@@ -1,1 +1,1 @@
-"""Chat probes: the model chooses by letter, answers in its own words, or judges a statement."""
+"""Chat probes, in which a model chooses a letter, answers in its own words, or judges a statement."""

@@ -1,4 +1,4 @@
-"""Requests of the probes ``answer`` and ``judge``: one reply to each prompt becomes one answer."""
+"""Requests of the probes ``answer`` and ``judge``, in which each prompt gets one reply and one answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from merkhet.probes.probe_support import find_slot_problem, select_methods
 
 @dataclass(frozen=True)
 class ChatPrompt:
-    """A prompt that asks a question."""
+    """The text of a prompt, and the question that it asks."""
 
     question: Question
     prompt: str
@@ -28,7 +28,7 @@ Prompt = TypeVar("Prompt", bound=ChatPrompt)
 
 
 def describe_refusal(model: Model) -> str:
-    """Return why a model that does not chat cannot be asked."""
+    """Return the reason why chat probes cannot ask a model that is not a chat model."""
     return f"a model of the kind {model.kind} cannot be talked to"
 
 
@@ -42,10 +42,10 @@ def ask_by_chat(
     make_prompts: Callable[[Question], Sequence[Prompt] | str],
     parse_reply: Callable[[Prompt, ChatReply], dict[str, Any]],
 ) -> Iterator[Answer]:
-    """Ask questions of a chat model by a probe with one method, and parse its replies.
+    """Ask a chat model questions by a probe that has a single method, and parse the replies.
 
-    ``make_prompts`` returns the prompts of a question, or why it cannot be asked. ``parse_reply`` returns the fields of
-    an answer.
+    ``make_prompts`` returns the prompts of a question, or the reason why it cannot be asked. ``parse_reply`` turns a
+    reply into fields of an answer.
     """
     select_methods(model, methods, (probe,))
     prompts: list[Prompt] = []

@@ -1,4 +1,4 @@
-"""Prompts of chat probes, in the question's language."""
+"""Prompts of chat probes, in English or Chinese according to the question's language."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLANK = "____"
 
 @dataclass(frozen=True)
 class PromptTexts:
-    """The prompts in one language."""
+    """The prompt templates and verdicts in one language."""
 
     choose: str
     answer: str
@@ -27,11 +27,11 @@ class PromptTexts:
     false: str
     """The verdict on a false statement."""
     also_true: tuple[str, ...]
-    """Further replies that mean ``true``."""
+    """Other replies with the same meaning as ``true``."""
     also_false: tuple[str, ...]
-    """Further replies that mean ``false``."""
+    """Other replies with the same meaning as ``false``."""
     separator: str
-    """Between the two words of :attr:`decide`."""
+    """The text between the two candidates in the prompt :attr:`decide`."""
 
 
 ENGLISH = PromptTexts(
@@ -59,17 +59,17 @@ CHINESE = PromptTexts(
 
 
 def prompt_texts(question: Question) -> PromptTexts:
-    """Return the prompts for a question: Chinese for Chinese questions, English for all others."""
+    """Return the prompt templates for a question: Chinese for Chinese questions, English for all others."""
     return CHINESE if question.language.lower().startswith("zh") else ENGLISH
 
 
 def fill_sentence(question: Question, filler: str = BLANK) -> str:
-    """Fill the slot of a question's sentence, without spaces before punctuation."""
+    """Return the question's sentence with ``filler`` in its slot, without spaces before periods and commas."""
     return question.prompt.replace(SLOT, filler, 1).replace(" .", ".").replace(" ,", ",").strip()
 
 
 def choose_prompt(question: Question, choices: Sequence[str], letters: Sequence[str] = LETTERS) -> str:
-    """Ask which of the lettered choices belongs in the blank."""
+    """Return a prompt that asks which of the lettered choices belongs in the blank."""
     listed = "\n".join(f"{letter}. {choice}" for letter, choice in zip(letters, choices, strict=False))
     return prompt_texts(question).choose.format(sentence=fill_sentence(question), choices=listed)
 
@@ -79,17 +79,17 @@ def answer_prompt(question: Question) -> str:
 
 
 def judge_prompt(question: Question, filler: str) -> str:
-    """Ask whether a statement is true."""
+    """Return a prompt that asks whether the question's sentence is true with ``filler`` in its slot."""
     return prompt_texts(question).judge.format(sentence=fill_sentence(question, filler))
 
 
 def decide_prompt(question: Question) -> str:
-    """Ask which of two words fills the blank."""
+    """Return a prompt that asks which of the question's candidates fills the blank."""
     texts = prompt_texts(question)
     return texts.decide.format(sentence=fill_sentence(question), choices=texts.separator.join(question.candidates))
 
 
 def build_messages(examples: Sequence[tuple[str, str]], prompt: str) -> tuple[Message, ...]:
-    """Build a conversation of few-shot examples, each a prompt and its reply, and the prompt."""
+    """Build a conversation of few-shot examples (pairs of prompt and reply) that ends with ``prompt``."""
     turns = [message for text, reply in examples for message in (("user", text), ("assistant", reply))]
     return (*turns, ("user", prompt))

@@ -1,4 +1,4 @@
-"""Few-shot examples."""
+"""Few-shot examples of chat probes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from merkhet.core.records import Question
 from merkhet.core.settings import NonNegativeInt, check_value
 
 ExampleTurns = Sequence[tuple[str, str]]
-"""Pairs of a prompt and the right reply."""
+"""Few-shot examples, each a prompt and the right reply."""
 
 
 class FewShotExamples:
-    """Few-shot examples of each task, drawn by the seed: the same for all questions of a task.
+    """Few-shot examples of each task, drawn at random from ``questions``.
 
-    Every relation of the task has one example before any has a second one. ``format_example`` turns a question into its
-    prompt and the right reply.
+    All questions of a task get the same examples. Every relation of the task gets one example before any relation gets
+    a second one. ``format_example`` turns a question into a prompt and the right reply.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class FewShotExamples:
         self._turns: dict[str, ExampleTurns] = {}
 
     def for_task(self, task: str) -> ExampleTurns:
-        """Return the examples of a task; raises InputError if there are too few."""
+        """Return the examples of a task; raise InputError if the task has fewer than ``shots`` questions."""
         if not self.shots:
             return ()
         if task not in self._turns:

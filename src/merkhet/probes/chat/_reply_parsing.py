@@ -33,27 +33,27 @@ _OPENING = re.compile(
 )
 _MAX_CHARACTERS = 200
 _MIN_CONTEXT = 5
-"""How many characters around the blank are needed to recognize a repeated sentence."""
+"""The minimum number of characters around the blank for recognizing a reply that repeats the sentence."""
 
 
 @dataclass(frozen=True)
 class ParsedReply:
-    """The outcome of a reply, and its answer if it has one."""
+    """The outcome of a reply (answered, no answer, refused), and its answer or None."""
 
     outcome: str
     text: str | None = None
 
 
 def is_refusal(reply: ChatReply) -> bool:
-    """Whether a model declines to answer: its server says so, or its text does."""
+    """Return whether a reply declines to answer, according to the model's server or to the reply's text."""
     return reply.refused or bool(_REFUSAL.search(reply.text.strip()))
 
 
 def parse_choice(reply: ChatReply, letters: Sequence[str], choices: Sequence[str]) -> ParsedReply:
-    """Parse the choice that a reply names, by its letter or its text; the two must agree.
+    """Parse the choice that a reply names by its letter or by its text; if both are given, they must agree.
 
-    A letter is alone, before punctuation ("B.", "(B)", "B: Paris") or after "answer" ("The answer is B"). A reply that
-    names no choice, or two, has no answer.
+    A letter is recognized alone, before punctuation ("B.", "(B)", "B: Paris") or after "answer" ("The answer is B"). A
+    reply that names no choice, or two choices, has no answer.
     """
     text = reply.text.strip()
     by_text = {_normalize(choice): choice for choice in choices}
@@ -78,9 +78,9 @@ def parse_choice(reply: ChatReply, letters: Sequence[str], choices: Sequence[str
 
 
 def parse_answer(reply: ChatReply, before: str = "", after: str = "") -> ParsedReply:
-    """Parse the answer of a reply: its first line without "The answer is" and punctuation around it.
+    """Parse the answer of a reply: its first line, without "The answer is" and surrounding punctuation.
 
-    If the reply repeats the sentence, the texts ``before`` and ``after`` the blank do not count.
+    If the reply repeats the sentence, the texts ``before`` and ``after`` the blank are removed.
     """
     text = reply.text.strip()
     if is_refusal(reply):
@@ -96,7 +96,7 @@ def parse_answer(reply: ChatReply, before: str = "", after: str = "") -> ParsedR
 
 
 def _extract_blank(line: str, before: str, after: str) -> str:
-    """Return the text in the blank if the line repeats the sentence; else the line."""
+    """Return the text that fills the blank if ``line`` repeats the sentence; otherwise return ``line``."""
     head, tail = (" ".join(part.split()).rstrip(".。") for part in (before, after))
     if len(head) + len(tail) < _MIN_CONTEXT:
         return line
@@ -104,7 +104,7 @@ def _extract_blank(line: str, before: str, after: str) -> str:
     rest = line[head_match.end() :] if head_match else ""
     if not rest:
         return line
-    # No word follows the tail. The search starts near the end: one pattern for all would try every pair of positions.
+    # No word may follow the tail, so its search starts near the end. A single pattern would need quadratic time.
     words_end = len(rest)
     while words_end and not (rest[words_end - 1].isalnum() or rest[words_end - 1] == "_"):
         words_end -= 1
@@ -119,7 +119,10 @@ def _strip_marks(line: str) -> str:
 
 
 def parse_verdict(reply: ChatReply, verdicts: Sequence[Sequence[str]]) -> ParsedReply:
-    """Parse the verdict that a reply begins with, by any of its names; return its first name."""
+    """Parse the verdict at the beginning of a reply.
+
+    Each verdict is a list of names; the result has the first name of the verdict that the reply names.
+    """
     text = _normalize(_OPENING.sub("", reply.text.strip()))
     for names in verdicts:
         if text in {_normalize(name) for name in names}:
@@ -131,13 +134,13 @@ def parse_verdict(reply: ChatReply, verdicts: Sequence[Sequence[str]]) -> Parsed
 
 
 def _begins_with(text: str, name: str) -> bool:
-    """Whether the text begins with a name that ends at a word boundary; Chinese has no spaces between words."""
+    """Return whether a text begins with ``name`` as a whole word; after a Chinese name any character may follow."""
     next_character = text[len(name) : len(name) + 1]
     return text.startswith(name) and not (next_character.isalnum() and name[-1:].isascii())
 
 
 def _normalize(text: str) -> str:
-    """Normalize case and whitespace, and strip punctuation around a text."""
+    """Normalize Unicode, case and whitespace, and strip surrounding punctuation."""
     text = unicodedata.normalize("NFKC", text).casefold()
     text = " ".join(text.split())
     return text.strip(" \t.,;:!?\"'*_`()[]{}“”‘’。，；：！？、（）【】《》「」")

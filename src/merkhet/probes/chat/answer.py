@@ -1,4 +1,4 @@
-"""Probe ``answer``: the model fills the blank in its own words."""
+"""Probe ``answer``, in which a chat model fills the blank in its own words."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ def answer(
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:
-    """Let the model fill each blank in its own words.
+    """Ask the model to fill each question's blank in its own words.
 
-    The reply is compared with every right answer by words (``exact``, ``f1``). A reply without an answer, or a refusal,
-    is a wrong answer with its own ``outcome``.
+    The metrics ``exact`` and ``f1`` compare the words of the reply with those of each right answer. A reply without an
+    answer, or a refusal, counts as wrong; ``outcome`` tells the two apart.
 
     Args:
-        model: A chat model.
-        questions: The questions.
-        methods: ``answer`` or nothing.
-        shots: The number of few-shot examples before a question.
-        seed: The seed of the draw of examples.
-        examples: The questions that they are drawn from.
+        model: A chat model; any other model gives unusable answers.
+        questions: The questions to ask.
+        methods: Empty, or ``answer``, the only method.
+        shots: The number of few-shot examples before each question.
+        seed: The seed for drawing few-shot examples.
+        examples: The questions from which few-shot examples are drawn.
     """
     few_shot = FewShotExamples(examples, shots, seed, lambda example: (answer_prompt(example), example.target))
     return ask_by_chat(model, "answer", questions, methods, few_shot, MAX_TOKENS, _make_prompts, _parse_reply)

@@ -1,4 +1,4 @@
-"""Probe ``choose``: the model names one of several lettered choices, which are in random order."""
+"""Probe ``choose``, in which a chat model names one of several lettered choices in random order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ METHODS = (BY_LETTERS, BY_TEXT)
 DEFAULT_MAX_CHOICES = 20
 ChoiceCount = Annotated[int, Bounds(ge=2, le=len(LETTERS))]
 MAX_TOKENS = 24
-"""Enough for a letter with its choice."""
+"""The maximum number of tokens of a reply, enough for a letter and the text of its choice."""
 
 
 def choose(
@@ -43,23 +43,24 @@ def choose(
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:
-    """Let the model choose one of the lettered candidates of each question.
+    """Ask the model to choose one of the lettered candidates of each question.
 
-    The method ``letters`` ranks the choices by the log-probabilities of their letters; ``text`` parses the reply. The
-    default is ``letters`` if the model returns log-probabilities.
+    The method ``letters`` ranks the choices by the log-probabilities of their letters. The method ``text`` parses the
+    reply. The default is ``letters`` if the model returns log-probabilities, else ``text``.
 
     Args:
-        model: A chat model.
-        questions: The questions.
-        methods: ``letters``, ``text`` or both.
-        orders: The number of orders in which each question is asked. The right choice moves evenly through the
-            positions, and a choice's score is its mean over the orders.
-        most: The maximum number of choices. If there are more candidates, the target and a sample of wrong ones are
-            shown.
-        mixed_letters: Draw the letters too, which separates a preference for a letter from one for a position.
-        shots: The number of few-shot examples before a question.
-        seed: The seed of all draws.
-        examples: The questions that examples are drawn from.
+        model: A chat model; any other model gives unusable answers.
+        questions: The questions to ask.
+        methods: ``letters``, ``text`` or both; empty for the default.
+        orders: The number of times each question is asked, each time with the choices in another order. The positions
+            of the right choice are spread evenly. A choice's score is its mean over the orders.
+        most: The maximum number of choices. A question with more candidates shows its target and a sample of wrong
+            candidates.
+        mixed_letters: Whether letters are assigned at random. This separates a preference for a letter from a
+            preference for a position.
+        shots: The number of few-shot examples before each question.
+        seed: The seed for all random draws.
+        examples: The questions from which few-shot examples are drawn.
     """
     check_probe_options(PROBE, choose, {"orders": orders, "most": most})
     if not isinstance(model, ChatModel):
@@ -106,7 +107,7 @@ choose.needs_chat = True  # type: ignore[attr-defined]
 
 
 def sample_choices(question: Question, maximum: int, seed: int) -> tuple[str, ...]:
-    """Return all candidates, or the target and a sample of wrong ones if there are more than ``maximum``."""
+    """Return the candidates to show: all, or the target and a sample of wrong ones if they exceed ``maximum``."""
     candidates = tuple(dict.fromkeys(question.candidates))
     if len(candidates) <= maximum:
         return candidates
@@ -119,7 +120,7 @@ def sample_choices(question: Question, maximum: int, seed: int) -> tuple[str, ..
 
 
 def order_choices(question: Question, choices: Sequence[str], number: int, orders: int, seed: int) -> tuple[str, ...]:
-    """Return the choices in one of several orders: a random order, rotated by equal steps."""
+    """Return the choices in order ``number`` of ``orders``: a random order, rotated by equal steps."""
     shuffled = sorted(choices)
     random.Random(derived_seed("order of choices", seed, question.question_id)).shuffle(shuffled)
     offset = number * len(shuffled) // orders
@@ -127,7 +128,7 @@ def order_choices(question: Question, choices: Sequence[str], number: int, order
 
 
 def draw_letters(question: Question, count: int, number: int, seed: int) -> tuple[str, ...]:
-    """Draw the letters of the choices in one order."""
+    """Return the first ``count`` letters, shuffled by the seed, the question and the order's ``number``."""
     letters = list(LETTERS[:count])
     random.Random(derived_seed("letters of choices", seed, question.question_id, number)).shuffle(letters)
     return tuple(letters)
@@ -135,7 +136,7 @@ def draw_letters(question: Question, count: int, number: int, seed: int) -> tupl
 
 @dataclass(frozen=True)
 class _ChoiceList:
-    """The choices in one order, with their letters."""
+    """The choices in one order, each with its letter."""
 
     choices: tuple[str, ...]
     letters: tuple[str, ...]
@@ -143,7 +144,7 @@ class _ChoiceList:
 
 @dataclass(frozen=True)
 class _ChoiceTask:
-    """A question with its choices, and the lists that show them."""
+    """A question with its choices, and one list of these choices per order."""
 
     question: Question
     choices: tuple[str, ...]
@@ -165,7 +166,7 @@ def _format_example(question: Question, most: int, seed: int) -> tuple[str, str]
 
 
 def _group_replies(replies: Iterable[ChatReply], orders: int) -> Iterator[tuple[int, list[ChatReply]]]:
-    """Group the replies by question; yield a group when its last reply arrives."""
+    """Group replies by question, and yield each group with its question index once it is complete."""
     incomplete: dict[int, list[ChatReply]] = {}
     for reply in replies:
         index = reply.index // orders
@@ -204,7 +205,7 @@ def _make_answer(model: Model, task: _ChoiceTask, replies: Sequence[ChatReply], 
 
 
 def _positions(task: _ChoiceTask, chosen_positions: Sequence[int | None]) -> dict[str, Any]:
-    """Return the positions and letters of the chosen and the right choice in each list."""
+    """Return answer fields: positions and letters of the chosen and of the right choice in each list."""
     right_positions = [choice_list.choices.index(_right_choice(task)) for choice_list in task.lists]
     return {
         "positions": tuple(chosen_positions),
@@ -227,7 +228,10 @@ def _right_choice(task: _ChoiceTask) -> str:
 def _score_reply(
     task: _ChoiceTask, choice_list: _ChoiceList, reply: ChatReply, method: str
 ) -> tuple[FloatArray | None, int | None, str]:
-    """Return the score of each choice by one reply, the position of the chosen one, and the outcome."""
+    """Score the choices by one reply; return their scores, the position of the chosen one, and the outcome.
+
+    Scores and position are None if the reply has no answer.
+    """
     choices, letters = choice_list.choices, choice_list.letters
     if method == BY_LETTERS and reply.letters:
         minimum = min(reply.letters.values())

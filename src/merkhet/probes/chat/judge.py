@@ -1,4 +1,4 @@
-"""Probe ``judge``: the model says whether a statement is true."""
+"""Probe ``judge``, in which a chat model decides whether a statement is true."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ MAX_TOKENS = 16
 
 @dataclass(frozen=True)
 class _Statement(ChatPrompt):
-    """A statement to judge."""
+    """A prompt with a statement to judge, or with a question that has two candidates."""
 
     right: str = ""
     """The right verdict."""
     verdicts: tuple[tuple[str, ...], ...] = ()
-    """The two verdicts, each with its names; the first name is recorded."""
+    """The two possible verdicts, each a tuple of names; answers record the first name."""
 
 
 def judge(
@@ -39,19 +39,20 @@ def judge(
     seed: int = 0,
     examples: Sequence[Question] = (),
 ) -> Iterator[Answer]:
-    """Let the model judge statements.
+    """Ask the model to judge statements.
 
-    A question with two candidates (true and false, yes and no) is asked as it is. Any other is judged twice: with the
-    right answer in its slot, and with a wrong candidate that is drawn; its score is the mean. A reply without a
-    verdict, or a refusal, is wrong and has its own ``outcome``.
+    A question with two candidates (such as true and false, or yes and no) is asked as it is. Any other question becomes
+    two statements: one with the right answer in its slot, one with a random wrong candidate. The question's score is
+    the mean over both statements. A reply without a verdict, or a refusal, counts as wrong; ``outcome`` tells the two
+    apart.
 
     Args:
-        model: A chat model.
-        questions: The questions.
-        methods: ``judge`` or nothing.
-        shots: The number of few-shot examples before a statement.
-        seed: The seed of the draws of examples and of wrong candidates.
-        examples: The questions that examples are drawn from.
+        model: A chat model; any other model gives unusable answers.
+        questions: The questions to ask.
+        methods: Empty, or ``judge``, the only method.
+        shots: The number of few-shot examples before each statement.
+        seed: The seed for drawing few-shot examples and wrong candidates.
+        examples: The questions from which few-shot examples are drawn.
     """
     few_shot = FewShotExamples(examples, shots, seed, lambda example: _format_example(example, seed))
 
@@ -65,7 +66,10 @@ judge.needs_chat = True  # type: ignore[attr-defined]
 
 
 def make_statements(question: Question, seed: int) -> list[_Statement]:
-    """Make a true and a false statement of a question; a question with two candidates is asked as it is."""
+    """Turn a question into a true and a false statement; a question with two candidates is asked as it is.
+
+    The list is empty if the question has no wrong candidate.
+    """
     candidates = tuple(dict.fromkeys(question.candidates))
     texts = prompt_texts(question)
     if len(candidates) == 2:
@@ -84,7 +88,7 @@ def make_statements(question: Question, seed: int) -> list[_Statement]:
 
 def _format_example(question: Question, seed: int) -> tuple[str, str]:
     statements = make_statements(question, seed)
-    # The hash balances true and false examples approximately.
+    # The hash gives about as many true as false examples.
     statement = statements[derived_seed("true or false", seed, question.question_id) % len(statements)]
     return statement.prompt, statement.right
 
