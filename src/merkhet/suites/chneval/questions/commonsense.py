@@ -169,7 +169,7 @@ class _PairAnswers:
                 self._synonyms[end].add(start)
 
     def is_unique(self, pair: Triple, side: str, language: str) -> bool:
-        """Check that the pair's word on this side is the only right answer; synonyms that read badly do not count."""
+        """Check that the pair's word at ``side`` is the only right answer; synonyms that read badly do not count."""
         visible = pair.subject if side == "end" else pair.object
         right = set(self._answers[side, pair.relation, visible])
         for synonym in self._usable_synonyms(visible, language):

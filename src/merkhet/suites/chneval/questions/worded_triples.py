@@ -195,8 +195,8 @@ def _distinct(triples: Iterable[Triple], rows: int, remarks: Iterable[str]) -> T
 def read_texts(sources: Path | Sequence[Path]) -> Texts:
     """Read texts from tables (.tsv, .csv, .jsonl) and plain text files (.txt), given as files or folders.
 
-    Tables have the column text and, optionally, title. A .txt file has one text in each line. If it contains blank
-    lines, it has one text in each paragraph.
+    Tables have the column text and, optionally, title. A .txt file has one text in each line. If blank lines
+    separate paragraphs, each paragraph is one text.
     """
     counter = RemarkCounter()
     texts: list[Text] = []

@@ -62,7 +62,7 @@ class _Contrast:
     order: tuple[str, ...]
     """Levels in the order of the table's rows."""
     model_of: Callable[[str], str]
-    """Function that returns the base model of a model name, or the name itself if base models are not merged."""
+    """Function that maps the model of a variant to the model that its answers count for."""
 
 
 def prompting(inputs: AnalysisInput) -> Analysis | None:
