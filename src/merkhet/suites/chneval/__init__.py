@@ -1,1 +1,1 @@
-"""ChnEval: knowledge of a language and, in its texts, of the world; Chinese first."""
+"""ChnEval: knowledge of a language, mainly Chinese, and of facts stated in its texts."""

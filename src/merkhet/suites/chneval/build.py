@@ -1,4 +1,4 @@
-"""Questions of chneval from texts, tagged senses, pairs and triples: the user's, or the embedded ones."""
+"""Drafts of chneval questions from the user's or the embedded texts, tagged senses, pairs and triples."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from merkhet.suites.chneval.questions.worded_triples import (
 
 
 def draft_questions(study: Study, home: Path) -> DraftQuestions:
-    """Draft the questions of the study's tasks from its files and knowledge, or from the embedded files if it has none.
+    """Draft the questions of the study's tasks from the files and the knowledge that the study names.
 
-    A task without material has no questions.
+    If the study names neither, use the embedded files. A task without material has no questions.
     """
     return _Drafting(study, home).draft()
 
 
 class _Drafting:
-    """The options of a study and the files they name."""
+    """Maker of draft questions from the options and the knowledge of a study."""
 
     def __init__(self, study: Study, home: Path) -> None:
         self.study = study
@@ -52,7 +52,7 @@ class _Drafting:
         self.embedded = not study.knowledge and not self.options.has_material
 
     def draft(self) -> DraftQuestions:
-        """Collect the questions of all tasks."""
+        """Collect the draft questions of all tasks."""
         if self.embedded and self.language != "zh":
             raise InputError(
                 f"the embedded material is Chinese; for {self.language!r} name files, such as "
@@ -136,14 +136,14 @@ class _Drafting:
         )
 
     def _from_knowledge(self, make_triples: Callable[[pa.Table, pa.Table, str], Triples]) -> Triples | None:
-        """Make triples of the study's knowledge with the names in its language."""
+        """Make triples from the study's knowledge with names in the study's language; None without knowledge."""
         if not self.study.knowledge:
             return None
         with KnowledgeBase.load(self.study.knowledge, self.home) as knowledge:
             return make_triples(knowledge.facts(), knowledge.names(self.language), self.language)
 
     def _paths(self, paths: Sequence[Path], embedded: str | None = None) -> list[Path]:
-        """Return the files of an option, or the embedded one if the study names no material at all."""
+        """Return the files of an option, or the embedded file if the study names no material at all."""
         if self.embedded and embedded:
             return [embedded_file(embedded)]
         return [self.home / path for path in paths]

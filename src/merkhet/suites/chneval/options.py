@@ -13,7 +13,7 @@ Paths = Annotated[tuple[StudyPath, ...], Several]
 
 
 class ChnevalOptions(SuiteOptions):
-    """Options of a study of chneval."""
+    """Options of a chneval study."""
 
     text: Paths = Field(
         (),
@@ -58,10 +58,10 @@ class ChnevalOptions(SuiteOptions):
 
     @property
     def is_paper(self) -> bool:
-        """Whether the behaviour of the released code is reproduced."""
+        """Whether to reproduce the released code."""
         return self.compat == "paper"
 
     @property
     def has_material(self) -> bool:
-        """Whether the study names files to make questions of."""
+        """Whether the options name files to make questions from."""
         return any((self.text, self.senses, self.pairs, self.triples, self.texts))

@@ -31,11 +31,11 @@ CLASSES = {
 }
 SENSES, PAIRS, FACTS = "semantic.txt", "commonsense.txt", "fact.txt"
 FILES = (*(f"syntax/{name}" for name in CLASSES), SENSES, PAIRS, FACTS, *CLASSES)
-"""Files of a published folder; those of syntax are in the folder syntax, or beside the others."""
+"""Paths in a published folder. The files of function words are in the folder ``syntax``, or beside the other files."""
 
 
 class _SkippedLineError(Exception):
-    """Raised for a line that cannot be a question."""
+    """Exception for a line that no question can be made from."""
 
     def __init__(self, kind: str, detail: str) -> None:
         super().__init__(kind)
@@ -43,15 +43,15 @@ class _SkippedLineError(Exception):
 
 
 def read_published(path: Path, *, paper: bool = False) -> DraftQuestions:
-    """Read all questions of a folder of published files, or of one file.
+    """Read all questions from a folder of published files, or from one file.
 
-    Lines that cannot be questions are left out and remarked with file and line: a position outside its sentence, a
-    target that is not in it, a block of senses without exactly three lines. Sentences with anomalies (mixed scripts,
-    full-width letters, emoji) are kept and remarked.
+    Invalid lines are left out and reported in remarks with file and line. Examples are a position outside the sentence,
+    a target that is not in the sentence, and a block of senses without exactly three lines. Sentences with anomalies
+    (mixed scripts, full-width letters, emoji) are kept and reported in remarks.
 
     Args:
-        paper: Whether to leave out a fact without an item of one character, as the released code does. Otherwise its
-            first item that occurs once is asked for.
+        paper: Whether to leave out facts in which no item is a single character, as the released code does. Otherwise
+            such a fact gives a cloze for its first item that occurs once in the text.
 
     Raises:
         InputError: If a file is not UTF-8.
@@ -161,7 +161,7 @@ def _triple(block: list[tuple[int, str]], name: str) -> SenseTriple:
 
 
 def _repeated_remarks(draft: DraftQuestions) -> list[str]:
-    """Remark on duplicate lines."""
+    """Return a remark on duplicate lines, or an empty list."""
     counts = Counter((cloze.task, cloze.domain, cloze.usage.prompt, cloze.usage.word) for cloze in draft.clozes)
     repeats = sum(count - 1 for count in counts.values())
     if not repeats:
@@ -175,7 +175,7 @@ def _repeated_remarks(draft: DraftQuestions) -> list[str]:
 
 
 def _identical_remarks(draft: DraftQuestions) -> list[str]:
-    """Remark on blocks whose base and answer are identical."""
+    """Return a remark on blocks of senses whose base and answer are identical, or an empty list."""
     same = [triple.base.where for triple in draft.triples if triple.base.prompt == triple.answer.prompt]
     if not same:
         return []

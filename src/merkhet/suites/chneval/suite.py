@@ -1,4 +1,4 @@
-"""The suite chneval: knowledge of a language and of facts in its texts, first of all Chinese."""
+"""The suite chneval: knowledge of a language, mainly Chinese, and of facts stated in its texts."""
 
 from __future__ import annotations
 
@@ -27,28 +27,31 @@ from merkhet.suites.chneval.questions.question_rows import (
 )
 
 PAPER_MAX_TOKENS = 128
-"""Maximum length of a cloze in the published program."""
+"""Maximum number of tokens of a cloze in the published code."""
 
 
 def build(study: Study, home: Path) -> QuestionSet:
-    """Make questions from texts, sense-tagged sentences, pairs and triples, or from the embedded ones."""
+    """Make questions from the study's texts, sense-tagged sentences, pairs and triples, or from the embedded files."""
     return apply_limits(make_question_set(draft_questions(study, home), seed=study.seed), study)
 
 
 class ChnEval(Suite):
-    """ChnEval, with the behaviour of its released code under ``compat: paper``."""
+    """The ChnEval suite; ``compat: paper`` reproduces the released code."""
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Read ChnEval's published files."""
+        """Read questions from ChnEval's published files."""
         questions = make_question_set(read_files(place, paper=ChnevalOptions.of(study).is_paper), seed=study.seed)
         return replace(questions, about={key: value for key, value in questions.about.items() if key != "filters"})
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the readable names of word classes."""
+        """Return a readable name for each word class."""
         return CLASSES
 
     def defaults_for(self, study: Study) -> Mapping[str, Any]:
-        """Compare senses of masked words, count ties as wrong and use k = 20 for syntax, as the paper does."""
+        """Return the paper's probes and metrics under ``compat: paper``, else nothing.
+
+        Senses are compared on masked words, ties count as wrong, and p@20 is added for function words.
+        """
         if not ChnevalOptions.of(study).is_paper:
             return {}
         masked = {"masked": ["masked"], "causal": ["word"], "encoder": ["word"]}
@@ -58,11 +61,14 @@ class ChnEval(Suite):
         }
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:
-        """Read clozes without special tokens and up to the paper's length, as the paper does."""
+        """Return the paper's model settings under ``compat: paper``: no special tokens, and a maximum cloze length."""
         return {"special_tokens": False, "longest": PAPER_MAX_TOKENS} if ChnevalOptions.of(study).is_paper else {}
 
     def scoring(self, study: Study) -> ScoringRule:
-        """Average over classes; count unusable questions as wrong, except under ``compat: paper``."""
+        """Return the scoring rule: average over word classes, and count unusable questions as wrong.
+
+        Under ``compat: paper``, unusable questions are left out.
+        """
         return ScoringRule(average_over="domain", unusable_is_wrong=not ChnevalOptions.of(study).is_paper)
 
 

@@ -1,1 +1,1 @@
-"""OntoProbe: knowledge of an ontology, and reasoning by RDFS rules."""
+"""OntoProbe: knowledge of an ontology, and reasoning with RDFS rules."""

@@ -11,23 +11,23 @@ from merkhet.engine.suite_options import SplitOptions
 
 MEMORIZING = ("TP", "SCO", "SPO", "DM", "RG")
 RULES = {"rdfs2": "DM", "rdfs3": "RG", "rdfs5": "SPO", "rdfs7": "SPO", "rdfs9": "SCO", "rdfs11": "SCO"}
-"""Memorizing task of each rule's first premise."""
+"""Memorizing task that asks for the first premise of each rule."""
 SOFT_TEMPLATE_TASKS = {
     **{"rdfs2": ("DM", "TP"), "rdfs3": ("RG", "TP"), "rdfs5": ("SPO",), "rdfs7": ("SPO",)},
     **{"rdfs9": ("SCO", "TP"), "rdfs11": ("SCO",)},
 }
-"""Memorizing tasks whose soft templates are part of each rule's premises and hypothesis."""
+"""Memorizing tasks whose soft templates occur in the premises and the hypothesis of each rule."""
 CHOICE = tuple(f"{task}-choice" for task in (*MEMORIZING, *RULES))
 PREDISPOSITION = "predisposition"
 PromptKind = Literal["manual", "soft"]
 PROMPT_KINDS: tuple[PromptKind, ...] = get_args(PromptKind)
 Combination = Literal["manual-manual", "soft-manual", "manual-soft", "soft-soft"]
-"""Kinds of the templates and of the conjunctions."""
+"""Kind of the templates and kind of the conjunctions in a reasoning question."""
 Loss = Literal["bce", "nll"]
 
 
 class OntoprobeOptions(SplitOptions):
-    """Options of a study of ontoprobe."""
+    """Options of an ontoprobe study."""
 
     templates: Annotated[tuple[PromptKind, ...], Several, in_order(PromptKind)] = Field(
         PROMPT_KINDS, min_length=1, description="kinds of templates that are asked in memorizing"
@@ -60,5 +60,5 @@ class OntoprobeOptions(SplitOptions):
 
     @property
     def allows_leaks(self) -> bool:
-        """Whether splits may share facts or prompts, as they do in the published code."""
+        """Whether splits may share facts or prompts, as in the published code."""
         return self.leaks or self.compat is not None

@@ -1,4 +1,4 @@
-"""Asking steps of ontoprobe: manual templates, soft prompts learned for every model, labels of premises."""
+"""Steps of ontoprobe that ask with manual templates, learn soft prompts, ask with soft prompts, and label premises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ WEIGHTS = "soft.safetensors"
 
 
 def asking_steps(resolved: ResolvedStudy) -> AskingSteps:
-    """Ask every model by manual templates and by soft prompts learned for it, then label the premises of all."""
+    """Plan the steps that ask each model with manual templates and with soft prompts learned for this model.
+
+    If the study has reasoning tasks, a final step labels the premises.
+    """
     steps: list[AnyStep] = []
     for number in range(len(resolved.models)):
         steps += _ModelSteps(resolved, number).steps()
@@ -37,7 +40,7 @@ def asking_steps(resolved: ResolvedStudy) -> AskingSteps:
 
 
 class _ModelSteps:
-    """Steps of one model."""
+    """Planner of the steps of one model."""
 
     def __init__(self, resolved: ResolvedStudy, number: int) -> None:
         self.resolved = resolved
@@ -49,7 +52,7 @@ class _ModelSteps:
         self.rule_settings: dict[str, Any] = {"methods": 1, "pseudowords": pseudowords}
         self.probes = select_probes(self.model, resolved.study.probes)
         asked = set(_tasks(resolved))
-        # The memorizing questions of first premises decide whether the model knows them.
+        # The memorizing questions about first premises decide whether the model knows these premises.
         asked |= {RULES[task] for task in asked if task in RULES}
         self.memorizing = [task for task in MEMORIZING if task in asked]
         self.rules = [rule for rule in RULES if rule in asked]
@@ -82,7 +85,11 @@ class _ModelSteps:
         return steps
 
     def _soft_memorizing(self, choice: ProbeChoice, loss: str) -> tuple[list[str], list[AnyStep]]:
-        """Learn soft prompts of every memorizing task and ask with them; return their files and the steps."""
+        """Plan the learning of soft prompts for each memorizing task, and the questions asked with these prompts.
+
+        Returns:
+            Weight files of the soft prompts, and the steps.
+        """
         weights: list[str] = []
         steps: list[AnyStep] = []
         needed = set(self.memorizing)
@@ -99,7 +106,10 @@ class _ModelSteps:
     def _soft_reasoning(
         self, choice: ProbeChoice, loss: str, weights: list[str], combined: Sequence[str]
     ) -> list[AnyStep]:
-        """Ask rules with soft templates, soft conjunctions, or both; soft-soft starts from the memorizing prompts."""
+        """Plan reasoning questions with soft templates, soft conjunctions, or both.
+
+        Training of the kind ``soft-soft`` starts from the soft prompts of the memorizing tasks.
+        """
         steps: list[AnyStep] = []
         if any(kind.startswith(SOFT) for kind in combined):
             tasks = [*self.rules, PREDISPOSITION]
@@ -131,12 +141,12 @@ class _ModelSteps:
 
 
 def soft_name(model: str, loss: str) -> str:
-    """Name a model that is asked with soft prompts."""
+    """Return the name under which a model with soft prompts is reported."""
     return f"{model}, soft" if loss == "bce" else f"{model}, soft ({loss})"
 
 
 def _label_step(resolved: ResolvedStudy) -> Step[PremiseParams, Nothing]:
-    """Make the step that labels how premises were given to each model."""
+    """Make the step that labels premises as shown, known or unknown for each model."""
     families: dict[str, tuple[str, ...]] = {}
     methods: dict[str, str] = {}
     ranked = next((choice for choice in resolved.study.probes if choice.probe == "rank"), None)

@@ -1,9 +1,9 @@
 """Labels of premises: shown in the text (EX), known to the model (IM), or neither (NO).
 
-A premise that is not shown counts as known if it is in the better half of its rule's premises, ordered by the model's
-reciprocal rank in the questions that ask for the premise alone. Ties go to the smaller question ids. The middle premise
-of an odd number is in the better half. In multiple choice, a premise is known if the model chose the right answer. A
-premise that could not be asked is not known.
+Premises that are not shown are ordered by the model's reciprocal rank in the questions that ask for one premise alone.
+The better half of a rule's premises counts as known, including the middle premise of an odd number. Ties are broken by
+question id. In multiple choice, a premise is known if the model answered its question correctly. A premise without a
+usable answer is unknown. The first premise of a control question is about something else and has the label OT.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from merkhet.questions.question_files import read_questions
 SHOWN, KNOWN, UNKNOWN, OTHER = "EX", "IM", "NO", "OT"
 
 Ranks = Mapping[str, float]
-"""Mean reciprocal rank of the best gold answer over repeats, by question."""
+"""Reciprocal rank of the best gold answer, averaged over repeated answers, by question id."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +33,16 @@ class PremiseParams:
     """Parameters of :func:`label_premises`."""
 
     families: Mapping[str, tuple[str, ...]]
-    """Models whose answers decide what a model knows: with soft prompts, itself and the model without them."""
+    """Models whose answers decide which premises a model knows, by model.
+
+    For a model with soft prompts, these are the model itself and the model without soft prompts.
+    """
     methods: Mapping[str, str]
-    """Method by which each model is asked about premises."""
+    """Method whose answers about premises count, by model."""
 
 
 def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
-    """Write settings.parquet: a label for every question with premises and every model that answered it."""
+    """Write settings.parquet: a premise label for each question with premises and each model that answered it."""
     params = context.params
     question_set = read_questions(context.folder)
     premises = question_set.premises.to_pylist()
@@ -66,7 +69,11 @@ def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
 
 
 def premise_labels(premises: Sequence[Mapping[str, Any]], ranks: Ranks) -> dict[str, str]:
-    """Label the premises of one rule's questions, such as ``EX/IM`` for the first and the second, by question."""
+    """Label the first and second premise of each question of one rule.
+
+    Returns:
+        Labels such as ``EX/IM``, by question id.
+    """
     known = {
         (side, memory): _memorized({_ids(row[side]) for row in premises if row["memory"] == memory}, ranks, memory)
         for side in ("first", "second")
@@ -89,13 +96,13 @@ def premise_labels(premises: Sequence[Mapping[str, Any]], ranks: Ranks) -> dict[
 def reciprocal_ranks(
     answers: pa.Table, methods: Mapping[str, str], golds: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, float]]:
-    """Compute the mean reciprocal rank of the best gold answer to every question, by model and the model's method.
+    """Compute the mean reciprocal rank of the best gold answer, by model and question id.
 
-    A written answer, which has no ranks, counts 1 if it is right and 0 otherwise.
+    A generated answer has no ranks; it counts 1 if it is right and 0 otherwise.
 
     Args:
-        methods: Method that counts, by model.
-        golds: Gold answers by question.
+        methods: Method whose ranks count, by model. For other models, all methods count.
+        golds: Gold answers by question id.
     """
     usable = answers.filter(pc.is_null(answers["unusable"]))
     usable = usable.select(["model", "method", "question_id", "gold_ranks", "prediction"])
@@ -112,7 +119,7 @@ def reciprocal_ranks(
 
 
 def _memorized(premise_questions: set[tuple[str, ...]], ranks: Ranks, memory: str) -> set[tuple[str, ...]]:
-    """Select the known premises; each is identified by the questions that ask for it."""
+    """Return the premises that a model knows; a premise is given by the ids of the questions that ask for it."""
     means = {ids: float(np.mean([ranks[name] for name in ids if name in ranks] or [0.0])) for ids in premise_questions}
     if memory == "right":
         return {ids for ids, mean in means.items() if mean == 1.0}

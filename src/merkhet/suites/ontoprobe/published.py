@@ -23,40 +23,41 @@ TASK_FILES = {
 }
 CLASSES, PROPERTIES = "class.json", "property.json"
 FILES = (*(f"memorizing/{name}" for name in TASK_FILES.values()), f"ontology/{CLASSES}", f"ontology/{PROPERTIES}")
-"""Files of the published folder; each may also be in the folder itself."""
+"""Paths in the published folder. The files may also be together in one folder without subfolders."""
 
 
 def read_published_statements(folder: Path, patterns: Mapping[str, Mapping[str, str]] | None = None) -> Statements:
-    """Read the statements of a folder with any of OntoProbe's five files of memorizing tasks.
+    """Read statements from a folder that has at least one of OntoProbe's five files of memorizing tasks.
 
-    Classes and properties come from their own files, or from the rows if these are missing. Of each file the first ten
-    rows are train, the next ten dev, the rest test. Irregular data are kept and remarked: repeated rows, instances with
-    different classes in two rows, gold answers that are no candidates, properties with two patterns.
+    Classes and properties come from class.json and property.json, or from the task files if these two are missing. In
+    each task file, the first ten rows are train, the next ten dev, the rest test. Irregular data are kept and reported
+    in remarks: repeated rows, subjects with different answers in two rows, gold answers that are not candidates, and
+    properties with two patterns.
 
     Args:
-        patterns: Patterns of properties by label, which replace published ones.
+        patterns: Patterns of properties by label; they replace published patterns.
 
     Raises:
-        InputError: If the folder has none of the files, or a file is broken; the message names the file and the row.
+        InputError: If the folder has no task file, or a file is invalid; the message names the file and the row.
     """
     return _PublishedFiles(folder).statements(patterns or {})
 
 
 class _PublishedFiles:
-    """Contents of the files read so far, with remarks on them."""
+    """Contents of the files read so far, with remarks on irregular data."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.patterns: dict[str, str] = {}
         """First pattern of each property."""
         self.other_patterns: dict[str, set[str]] = defaultdict(set)
-        """Further patterns of a property, which are not used."""
+        """Further patterns of each property, which are reported but not used."""
         self.rows: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
         """Subject and gold answers of each row, by task."""
         self.remarks: list[str] = []
 
     def statements(self, patterns: Mapping[str, Mapping[str, str]]) -> Statements:
-        """Read all files and make the statements."""
+        """Read all files and return the statements."""
         paths = {task: path for task, name in TASK_FILES.items() if (path := self._find(f"memorizing/{name}"))}
         if not paths:
             raise InputError(
@@ -132,7 +133,7 @@ class _PublishedFiles:
         return tuple(dict.fromkeys(golds))
 
     def _add_patterns(self, patterns: Mapping[str, Any], key: str, where: str) -> list[str]:
-        """Keep the first pattern of each property, and note others; return the labels of the properties."""
+        """Store the first pattern of each property, note different patterns, and return the property labels."""
         for label, cell in patterns.items():
             _text(cell, key, where)
             try:
@@ -144,7 +145,7 @@ class _PublishedFiles:
         return list(patterns)
 
     def _read_classes(self) -> list[str]:
-        """Return the labels of class.json in its order; without the file, all classes of the rows."""
+        """Return the class labels in class.json; without this file, return the sorted classes of the task files."""
         path = self._find(f"ontology/{CLASSES}")
         if path is not None:
             return list(dict.fromkeys(entry["rdfs:label"] for entry in _read_labelled(path)))
@@ -155,7 +156,7 @@ class _PublishedFiles:
         return sorted(classes)
 
     def _read_properties(self) -> list[str] | None:
-        """Return the labels of property.json and of its superproperties; None without the file."""
+        """Return the labels of the properties in property.json and their superproperties; None without this file."""
         path = self._find(f"ontology/{PROPERTIES}")
         if path is None:
             return None
@@ -174,7 +175,10 @@ class _PublishedFiles:
         return list(dict.fromkeys(labels))
 
     def _match_by_pattern(self, properties: list[str]) -> dict[str, str]:
-        """Map subjects that are no listed property to the listed one with the same pattern; remark on them."""
+        """Map each subject that is not a listed property to the listed property with the same pattern.
+
+        Add a remark on the mapped subjects.
+        """
         by_pattern = {self.patterns[label]: label for label in reversed(properties) if label in self.patterns}
         matches = {}
         for task in ("SPO", "DM", "RG"):
@@ -190,7 +194,7 @@ class _PublishedFiles:
         return matches
 
     def _remark_on_rows(self, statements: list[Statement], name: str, candidates: list[str]) -> None:
-        """Remark on repeated rows, subjects with different answers, and answers that are no candidates."""
+        """Add remarks on repeated rows, subjects with different answers, and answers that are not candidates."""
         answers: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         for statement in statements:
             answers[statement.subject].add(statement.golds)
@@ -218,7 +222,7 @@ def _text(cell: Any, key: str, where: str) -> str:
 
 
 def _read_labelled(path: Path) -> list[dict[str, Any]]:
-    """Read a JSON list of objects with a label each."""
+    """Read a JSON list of objects and check that each object has a label."""
     content = parse_json(path.read_bytes(), str(path), "Download the file again.")
     if not isinstance(content, list) or not content:
         raise InputError(f"{path} must be a list of objects. Download the file again.")

@@ -1,4 +1,4 @@
-"""The suite ontoprobe: knowledge of an ontology, and reasoning by RDFS rules."""
+"""The suite ontoprobe: knowledge of an ontology, and reasoning with RDFS rules."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MASKED_METHODS = [f"{masks}-{pooling}" for masks in ("multiple", "single") for p
 
 
 def build(study: Study, home: Path) -> QuestionSet:
-    """Make questions from the study's knowledge: any ontology, with or without instances."""
+    """Make questions from the ontology in the study's knowledge; the ontology needs no instances."""
     options = OntoprobeOptions.of(study)
     with KnowledgeBase.load(study.knowledge, home) as knowledge:
         ontology = read_ontology(knowledge, predicates=options.predicates)
@@ -93,7 +93,7 @@ def _questions(study: Study, statements: Statements, source: str) -> QuestionSet
             source=source,
         ),
     )
-    # All templates were combined with all conjunctions: keep the combinations that the options name.
+    # The questions combine all templates with all conjunctions: keep the combinations that the options name.
     questions = question_set.questions
     kinds = pc.replace_substring_regex(pc.fill_null(questions["template"], ""), pattern="^[^/]*/", replacement="")
     is_reasoning = pc.is_in(questions["task"], pa.array([*RULES, PREDISPOSITION]))
@@ -107,12 +107,12 @@ def _patterns(options: OntoprobeOptions, home: Path) -> Mapping[str, Mapping[str
 
 
 class OntoProbe(Suite):
-    """OntoProbe, with soft prompts and premises."""
+    """The OntoProbe suite, which learns soft prompts and labels premises."""
 
     trains_itself = True
 
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
-        """Read OntoProbe's published files: a folder, or the file of one task."""
+        """Read questions from OntoProbe's published files; ``place`` is their folder, or the file of one task."""
         folder = place if place.is_dir() else place.parent
         if folder.name == "memorizing" and (folder.parent / "ontology").is_dir():
             folder = folder.parent
@@ -123,15 +123,15 @@ class OntoProbe(Suite):
         return _questions(study, published, "OntoProbe")
 
     def relation_names(self, study: Study, home: Path) -> Mapping[str, str]:
-        """Return the readable names of tasks."""
+        """Return a readable name for each task."""
         return {**TASK_NAMES, **{f"{task}-choice": f"{text} (multiple choice)" for task, text in TASK_NAMES.items()}}
 
     def model_settings(self, study: Study) -> Mapping[str, Any]:
-        """Tokenize candidates without their sentence under ``compat: paper``, as the published code does."""
+        """Return model settings; under ``compat: paper``, candidates are tokenized without their sentence."""
         return {"candidates": "apart"} if OntoprobeOptions.of(study).compat == "paper" else {}
 
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
-        """Ask by manual and soft templates, and label premises by the model's ranks."""
+        """Plan the steps that ask with manual and soft templates, and the step that labels premises."""
         return asking_steps(resolved)
 
 

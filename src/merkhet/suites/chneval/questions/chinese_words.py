@@ -1,4 +1,4 @@
-"""Function words of Chinese, and the contexts in which an ambiguous word is one."""
+"""Chinese function words, and the contexts in which an ambiguous word is a function word."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _WORDS = {
 }
 
 CHINESE_WORDS: Mapping[str, tuple[str, ...]] = {name: tuple(words.split()) for name, words in _WORDS.items()}
-"""Function words by class: closed lists, since a tagger's dictionary has errors (首都 as an adverb)."""
+"""Closed lists of function words by class; the dictionaries of taggers have errors (首都 as an adverb)."""
 
 _CLASS_OF = {word: name for name, words in CHINESE_WORDS.items() for word in words}
 
 _NOUNLIKE, _VERBLIKE = "nstrqj", "va"
-# First letters of the tag that must precede a word: 上 after a noun is a direction noun, otherwise the verb "go up".
+# Allowed first letters of the preceding word's tag: 上 after a noun is a direction noun, otherwise the verb "go up".
 _PRECEDING_TAGS = {
     **dict.fromkeys("上下", "nsqj"),
     **dict.fromkeys("里外底旁边", _NOUNLIKE),
@@ -52,9 +52,9 @@ _PRECEDING_TAGS = {
     "等等": "nj",
     "般": "nvail",
 }
-# Words that are also measure words, and what precedes them then: 一把, 这只, 每对.
+# Words that are measure words after a number or one of these determiners: 一把, 这只, 每对.
 _MEASURE_WORDS, _DETERMINERS = "把只对则", "这那哪每几"
-# First letters of the tag that must follow a word.
+# Allowed first letters of the following word's tag.
 _FOLLOWING_TAGS = {
     **dict.fromkeys(("没", "别", "甭", "相", "必", "须", "只", "先", "互"), _VERBLIKE + "dpcr"),
     "将": _VERBLIKE + "dp",
@@ -63,9 +63,9 @@ _FOLLOWING_TAGS = {
     "用": "nrm",
     "给": "nr",
 }
-# Tags that must not follow a word.
+# Prefixes that the following word's tag must not have.
 _EXCLUDED_FOLLOWING = {"还": ("n", "m"), "一定": ("u",), **dict.fromkeys("上下", ("ud", "ug", "uz"))}
-# Words that must come later in the sentence (连……都, 只有……才), or earlier (a list before 等).
+# Words of which one must come later in the sentence (连……都, 只有……才), or earlier (、 in a list before 等).
 _LATER = {"连": ("都", "也"), "当": ("时",), "只有": ("才",)}
 _EARLIER = dict.fromkeys(("等", "等等"), ("、",))
 
@@ -79,7 +79,7 @@ class _Word(Protocol):
 
 
 def function_word_class(words: Sequence[_Word], index: int) -> str | None:
-    """Return the class of a word of a segmented sentence, or None if it is no function word there."""
+    """Return the class of a word in a segmented sentence, or None if the word is not a function word there."""
     word = words[index].text
     name = _CLASS_OF.get(word)
     if name is None:

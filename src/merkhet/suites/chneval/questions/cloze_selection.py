@@ -20,9 +20,9 @@ _FIRST_UNSPACED = 0x0E00  # Thai: most scripts from here on put no spaces betwee
 
 
 def word_positions(text: str, word: str, ignore_case: bool = False) -> list[int]:
-    """Return all positions of a word in a text, overlapping ones too, but none within a longer word of letters.
+    """Return all positions of a word in a text, including overlapping occurrences.
 
-    Chinese has no blanks between words: 不 also occurs in 不但.
+    Occurrences inside a longer word are left out, except in scripts without spaces: 不 also occurs in 不但.
     """
     if ignore_case and len(text.lower()) == len(text):
         text, word = text.lower(), word.lower()
@@ -38,12 +38,15 @@ def word_positions(text: str, word: str, ignore_case: bool = False) -> list[int]
 
 
 def _is_letter(character: str) -> bool:
-    """Check for a letter or digit of a script that puts blanks between words."""
+    """Check for a letter or digit of a script that puts spaces between words."""
     return character.isalnum() and ord(character) < _FIRST_UNSPACED
 
 
 def has_askable_length(word: str, characters: int | None) -> bool:
-    """Check the length of an answer: exactly ``characters``, or by default up to 8 Chinese characters or words."""
+    """Check whether an answer has exactly ``characters`` characters.
+
+    If ``characters`` is None, the answer may have up to 8 Chinese characters or words of other scripts.
+    """
     if characters is not None:
         return len(word) == characters
     return len(_TOKEN.findall(word)) <= MAX_ANSWER_TOKENS
@@ -52,12 +55,12 @@ def has_askable_length(word: str, characters: int | None) -> bool:
 def draw_clozes(
     clozes: Iterable[tuple[int, Cloze]], *, seed: int, per_answer: int | None, per_relation: int | None
 ) -> list[Cloze]:
-    """Draw clozes in an order by priority, then by the seed and their content.
+    """Draw clozes in order of priority; the seed decides the order of clozes with equal priority.
 
-    A cloze is left out if its sentence or fact was drawn before, or its answer or relation has reached its cap.
+    A cloze is left out if its sentence or fact was drawn before, or if its answer or relation has reached its cap.
 
     Args:
-        clozes: Clozes with their priorities; lower ones come first.
+        clozes: Pairs of priority and cloze; lower priorities come first.
         per_answer, per_relation: Maximum number of clozes with the same answer or relation.
     """
     lots = [
@@ -81,7 +84,7 @@ def draw_clozes(
 
 
 def anomaly_remarks(clozes: Iterable[Cloze]) -> list[str]:
-    """Remark on anomalies of the sentences that are asked."""
+    """Return remarks on anomalies in the sentences of the clozes."""
     counter = RemarkCounter()
     for cloze in clozes:
         counter.add_anomalies(cloze.usage.sentence, cloze.usage.where)
@@ -89,10 +92,10 @@ def anomaly_remarks(clozes: Iterable[Cloze]) -> list[str]:
 
 
 def filter_rows(task: str, counts: Mapping[str, int]) -> list[Mapping[str, Any]]:
-    """Make the filter rows of the data card.
+    """Make the rows of the data card that count the items before and after each filter.
 
     Args:
-        counts: Number of items after each filter, by its name; the first is the number before any filter.
+        counts: Number of items after each filter, by filter name; the first entry is the number before all filters.
     """
     return [
         {"filter": name, "task": task, "before": counts[previous], "after": counts[name]}

@@ -1,4 +1,4 @@
-"""Commonsense clozes: pairs of ConceptNet in template sentences of their relations."""
+"""Commonsense clozes: ConceptNet pairs, filled into template sentences of their relations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _SYMMETRIC = frozenset(("Antonym", "Synonym", "SimilarTo", "DistinctFrom", "Rela
 _SYNONYM = "Synonym"
 
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
-# Pronouns of speaker or listener; words that end in a particle (not 目的) or begin like a sentence (not 会议).
+# Unfit words: pronouns of speaker and listener, words that end in a particle (but not 目的), and words that begin like
+# a sentence (but not 会议).
 _UNFIT = re.compile(
     "[你妳您咱]|(?<!自)我|[他她它]们|(?<![目标])的$|[了吗呢啊吧喔哦嘛啦呀]$|^的|^会(?![议计场员馆长话面])|^(?:可以|可能|想要|应该|因为|所以|用来|拿来)"
 )
@@ -42,25 +43,25 @@ _UNFIT = re.compile(
 
 @dataclass(frozen=True)
 class Wording:
-    """Template sentences of a relation, and requirements for its pairs."""
+    """Template sentences of a relation, and requirements for the pairs of this relation."""
 
     templates: tuple[str, ...]
-    """Sentences with {start} and {end}."""
+    """Sentences with the placeholders {start} and {end}."""
     disjoint: bool = False
-    """Whether start and end must share no character."""
+    """Whether the start word and the end word must have no character in common."""
     min_length: int = 1
-    """Minimum length of start and of end."""
+    """Minimum number of characters of the start word, and of the end word."""
 
 
 def read_wordings(path: Path | None = None, language: str = "zh") -> dict[str, Wording]:
     """Read the template sentences of a language, by relation.
 
     Args:
-        path: YAML file; merkhet's own by default.
-        language: Language of the sentences; "zh" serves for "zh-cn".
+        path: YAML file; by default the file of merkhet.
+        language: Language of the sentences. Without sentences in "zh-cn", sentences in "zh" are used.
 
     Raises:
-        InputError: If a sentence does not name {start} and {end} once each, or the file has none in the language.
+        InputError: If a sentence does not contain {start} and {end} once each, or the language has no sentences.
     """
     path = path or OWN_TEMPLATES
     content = read_yaml(path, "sentences by language and relation")
@@ -112,17 +113,17 @@ def commonsense_clozes(
     characters: int | None = None,
     ask: str = "end",
 ) -> DraftQuestions:
-    """Make clozes of pairs whose relations have templates, each pair in at most one sentence; drawn by the seed.
+    """Draw clozes by the seed from pairs whose relations have templates, at most one cloze for each pair.
 
-    An answer is asked for only if the pairs allow no other one: no other end of the same start and relation, or of a
-    synonym of the start, and no synonym of the answer. The answer occurs once in its sentence. Words that read badly
-    in Chinese sentences (foreign letters, rare characters, "you", final particles) are left out.
+    An answer must be the only right one according to the pairs. The start word and its synonyms must have no other end
+    word with this relation, and the answer must have no synonym. The answer must occur once in its sentence. Words that
+    read badly in Chinese sentences (foreign letters, rare characters, "you", final particles) are left out.
 
     Args:
         per_answer, per_relation: Maximum number of clozes with the same answer or relation.
         longest: Maximum number of characters of a sentence; by default 24 in Chinese, 96 otherwise.
         characters: Number of characters of an answer; by default any number up to 8.
-        ask: Side of a pair to ask for: "end", "start", or "both" for the end if possible and otherwise the start.
+        ask: Word of a pair to leave out: "end", "start", or "both" for the end if possible and otherwise the start.
     """
     if ask not in ASKED:
         raise InputError(f"the option ask cannot be {ask!r}; {did_you_mean(ask, list(ASKED))}")
@@ -152,7 +153,7 @@ def commonsense_clozes(
 
 
 class _PairAnswers:
-    """Right answers to clozes according to the pairs."""
+    """Index of the right answers to clozes according to the pairs."""
 
     def __init__(self, pairs: Iterable[Triple]) -> None:
         self._answers: dict[tuple[str, str, str], set[str]] = defaultdict(set)
@@ -168,7 +169,7 @@ class _PairAnswers:
                 self._synonyms[end].add(start)
 
     def is_unique(self, pair: Triple, side: str, language: str) -> bool:
-        """Check that only the pair's word is right; synonyms that read badly do not count."""
+        """Check that the pair's word at ``side`` is the only right answer; synonyms that read badly do not count."""
         visible = pair.subject if side == "end" else pair.object
         right = set(self._answers[side, pair.relation, visible])
         for synonym in self._usable_synonyms(visible, language):
@@ -196,7 +197,7 @@ def _is_chinese(language: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def _reads_well(word: str, language: str) -> bool:
-    """Check whether a word reads well in a sentence; in languages other than Chinese every word does."""
+    """Check whether a word reads well in a Chinese sentence; in other languages every word passes."""
     if not _is_chinese(language):
         return True
     return bool(_CHINESE.fullmatch(word)) and not _UNFIT.search(word) and all(map(_is_common, word))
@@ -204,7 +205,7 @@ def _reads_well(word: str, language: str) -> bool:
 
 @cache
 def _is_common(character: str) -> bool:
-    """Check whether a character is in GB 2312 or among the common ones of Big5."""
+    """Check whether a character is in GB 2312 or among the common characters of Big5."""
     big5 = character_code(character, "big5")
     return character_code(character, "gb2312") is not None or (big5 is not None and big5 <= 0xC67E)
 
@@ -218,7 +219,10 @@ def _cloze(
     longest: int,
     characters: int | None,
 ) -> Cloze | None:
-    """Make a cloze from the first suitable template of the relation, starting at a random one."""
+    """Make a cloze from the first suitable template of the relation, or return None.
+
+    The seed decides which template is tried first.
+    """
     count = len(wording.templates)
     first = derived_seed(seed, *pair.fact) % count
     for side in sides:
@@ -243,7 +247,7 @@ def _fill_template(template: str, pair: Triple, side: str) -> Usage:
 
 
 def _repeats_neighbour(template: str, pair: Triple) -> bool:
-    """Check whether a word repeats the character beside it: 在海里里, 会会飞."""
+    """Check whether a word begins or ends with the template character next to it: 在海里里, 会会飞."""
     for side, word in zip(_SIDES, (pair.subject, pair.object), strict=True):
         prefix, _, suffix = template.partition(f"{{{side}}}")
         if word[0] == prefix[-1:] or word[-1] == suffix[:1]:

@@ -1,4 +1,4 @@
-"""Encyclopedia clozes: an item of a triple left out of a natural text that contains all three items."""
+"""Encyclopedia clozes: natural texts that contain the three items of a triple, with one item left out."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def encyclopedia_clozes(
     per_answer: int | None = 10,
     characters: int | None = None,
 ) -> DraftQuestions:
-    """Make clozes of triples in texts that contain all three items, one for each triple; drawn by the seed.
+    """Draw clozes by the seed from texts that contain all three items of a triple, at most one cloze for each triple.
 
-    A triple is matched with the text it came with and with texts whose title is its subject, then with texts whose
-    title is no subject. A text is cut to the fewest whole sentences that contain the three items and one that can be
-    asked for: the object, else the relation, else the subject, if it occurs exactly once. The relation may be part of
-    the object (目 in 翼手目); otherwise an occurrence within another item does not count. An item is not asked for if
-    other triples give another answer. No sentence is asked twice.
+    A triple is matched first with its source text and with texts whose title is its subject. Then it is matched with
+    texts whose title is not the subject of any triple. A text is cut to the fewest whole sentences that contain all
+    three items, one of which can be left out. The item left out is the object, else the relation, else the subject; it
+    must occur exactly once. Items must not overlap, but the relation may be part of the object (目 in 翼手目). An item
+    is not left out if other triples give a different answer. Each cut text is used at most once.
 
     Args:
-        shortest, longest: Number of characters of the sentences.
+        shortest, longest: Minimum and maximum number of characters of the cut text.
         per_relation, per_answer: Maximum number of clozes with the same relation or answer.
         characters: Number of characters of an answer; by default any number up to 8.
     """
@@ -80,7 +80,7 @@ def encyclopedia_clozes(
 
 @dataclass(frozen=True)
 class _WindowedText:
-    """A text and its windows: runs of whole sentences."""
+    """Text with its windows, which are runs of whole sentences."""
 
     text: str
     where: str
@@ -89,7 +89,7 @@ class _WindowedText:
 
     @cached_property
     def windows(self) -> list[str]:
-        """Windows of ``shortest`` to ``longest`` characters, those of fewer sentences first."""
+        """Windows of ``shortest`` to ``longest`` characters, sorted by their number of sentences."""
         spans = sentence_spans(self.text)
         windows = []
         for first, (start, _) in enumerate(spans):
@@ -109,9 +109,12 @@ def _without(fact: tuple[str, str, str], left_out: str) -> tuple[str | None, ...
 def _matches(
     triples: Sequence[Triple], texts: Sequence[Text], shortest: int, longest: int
 ) -> Iterator[tuple[int, Triple, _WindowedText]]:
-    """Yield triples with texts in which all three items occur, and whether the text is about the subject."""
+    """Yield triples with texts that contain all three items.
+
+    Each triple and text has a priority: 0 if the text is about the subject, and 1 otherwise.
+    """
     by_subject: dict[str, list[Triple]] = defaultdict(list)
-    # A triple is looked up by its longest item, which is in the fewest texts.
+    # A triple is looked up by its longest item, which tends to occur in the fewest texts.
     by_longest: dict[str, list[Triple]] = defaultdict(list)
     for triple in {triple.fact: triple for triple in reversed(triples)}.values():
         by_subject[triple.subject].append(triple)
@@ -130,7 +133,7 @@ def _matches(
 
 
 class _WordFinder:
-    """Index of many words by their first two characters, to find those in a text."""
+    """Index of words by their first two characters, for finding indexed words in a text."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = set(words)
@@ -141,7 +144,7 @@ class _WordFinder:
         self._lengths = {prefix: tuple(sorted(prefix_lengths)) for prefix, prefix_lengths in lengths.items()}
 
     def within(self, text: str) -> set[str]:
-        """Return the words that occur anywhere in the text."""
+        """Return the indexed words that occur anywhere in the text."""
         words = self._single.intersection(text)
         lengths = self._lengths
         for start in range(len(text) - 1):
@@ -153,7 +156,7 @@ class _WordFinder:
 
 
 def _contains(window: str, triple: Triple) -> bool:
-    """Check whether the items occur without overlap; the relation may be inside the object."""
+    """Check whether the window contains the triple's items without overlap; the relation may be inside the object."""
     if not all(item in window for item in triple.fact):
         return False
     subjects, relations, objects = (
@@ -172,7 +175,10 @@ def _disjoint(first: tuple[int, int], second: tuple[int, int]) -> bool:
 
 
 def _first_usage(windows: Iterable[str], triple: Triple, characters: int | None, where: str) -> Usage | None:
-    """Return the first window with an item that occurs once, in the order object, relation, subject."""
+    """Return the object, relation or subject in the first window where it occurs once, or None.
+
+    If several items of a window occur once, the order is object, relation, subject.
+    """
     for window in windows:
         for item in (triple.object, triple.relation, triple.subject):
             if has_askable_length(item, characters):

@@ -30,18 +30,18 @@ def function_word_clozes(
     tags: Mapping[str, Sequence[str]] | None = None,
     language: str | None = None,
 ) -> DraftQuestions:
-    """Make clozes of function words that occur once in their sentence, at most one of each sentence.
+    """Make clozes for function words that occur once in their sentence, at most one cloze from each sentence.
 
-    A sentence must have an end mark, which headlines lack. The word to leave out is chosen in turns: the class with the
-    fewest questions goes first, and within a class the word with the fewest. So small classes and rare words get their
-    sentences before common words use them up. The sentence is drawn by the seed. The order of the sentences does not
-    matter.
+    Sentences without an end mark, such as headlines, are left out. The next cloze is always for the class with the
+    fewest questions and, within this class, for the word with the fewest questions. Rare words thus get their sentences
+    before common words use these sentences up. The seed decides which sentence of a word is drawn. The order of the
+    sentences has no effect.
 
     Args:
-        sources: Files and folders; see :func:`tagged_sentences`, also for ``tags`` and ``language``.
-        per_word: Maximum number of questions of a word of a class.
-        shortest, longest: Number of characters of a sentence.
-        max_characters: Maximum number of characters of a word; 1 in the published set.
+        sources: Files and folders to read. See :func:`tagged_sentences`, also for ``tags`` and ``language``.
+        per_word: Maximum number of questions for each word in each class.
+        shortest, longest: Minimum and maximum number of characters of a sentence.
+        max_characters: Maximum number of characters of a word. The published questions have words of 1 character.
     """
     if per_word < 1 or (max_characters is not None and max_characters < 1):
         raise InputError(f"per_word and max_characters must be at least 1, got {per_word} and {max_characters}")
@@ -89,7 +89,11 @@ def _content(cloze: Cloze) -> tuple[str, str, str, int]:
 
 
 def _draw_clozes(candidates: Sequence[Cloze], seed: int, per_word: int) -> list[Cloze]:
-    """Draw clozes in turns by class and word, no two of one sentence; return them by class, word and sentence."""
+    """Draw clozes in turns by class and word, at most one from each sentence.
+
+    Returns:
+        Clozes sorted by class, word and sentence.
+    """
     remaining: dict[tuple[str, str], list[Cloze]] = defaultdict(list)
     for cloze in candidates:
         remaining[str(cloze.domain), cloze.usage.word].append(cloze)
@@ -125,7 +129,10 @@ def _next_of_class(
     used: Collection[str],
     per_word: int,
 ) -> Cloze | None:
-    """Pop a class's next cloze in an unused sentence: of the word with the fewest questions, the rarer of ties."""
+    """Pop the next cloze of a class, which is in an unused sentence; None if the class has no such cloze.
+
+    The word with the fewest questions goes first; ties go to the rarer word.
+    """
     while queue:
         count, size, word = heapq.heappop(queue)
         clozes = remaining[kind, word]

@@ -29,39 +29,39 @@ TASKS = (SYNTACTIC, SEMANTIC, COMMONSENSE, ENCYCLOPEDIA)
 
 @dataclass(frozen=True)
 class Usage:
-    """A word in a sentence."""
+    """Word at a position in a sentence."""
 
     sentence: str
     start: int
-    """Position of the word's first character."""
+    """Position of the word's first character in the sentence."""
     word: str
     where: str = ""
     """File and line of the sentence."""
 
     @property
     def prompt(self) -> str:
-        """Sentence with a slot instead of the word."""
+        """Sentence with a slot in place of the word."""
         return f"{self.sentence[: self.start]}{SLOT}{self.sentence[self.start + len(self.word) :]}"
 
 
 @dataclass(frozen=True)
 class Cloze:
-    """A word left out of its sentence."""
+    """Question for a word that is left out of its sentence."""
 
     usage: Usage
     task: str
     domain: str | None = None
-    """Class of the word, or its subject area."""
+    """Class of a function word; None in other tasks."""
     template: str | None = None
     """Template of the sentence, such as ``UsedFor/1``; the part before the slash is the relation."""
     fact: tuple[str, str, str] | None = None
-    """Subject, predicate and object that the sentence states."""
+    """Subject, predicate and object of the fact that the sentence states."""
     language: str = "zh"
 
 
 @dataclass(frozen=True)
 class SenseTriple:
-    """Three usages of a word: the answer has the sense of the base, the distractor another one."""
+    """Three usages of a word: base and answer have the same sense, and the distractor has another sense."""
 
     base: Usage
     answer: Usage
@@ -72,21 +72,21 @@ class SenseTriple:
 
 @dataclass
 class DraftQuestions:
-    """Clozes and sense triples, with rows and remarks for the data card."""
+    """Clozes and sense triples, with filter counts and remarks for the data card."""
 
     clozes: list[Cloze] = field(default_factory=list)
     triples: list[SenseTriple] = field(default_factory=list)
     filters: list[Mapping[str, Any]] = field(default_factory=list)
-    """Rows of the data card (filter, task, before, after), in the order of the filters."""
+    """Rows of the data card with the keys filter, task, before and after, in the order of the filters."""
     remarks: list[str] = field(default_factory=list)
     """Remarks on anomalies and on skipped lines, with file and line."""
 
 
 def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
-    """Make the tables of drafted questions.
+    """Make the tables of a question set from draft questions.
 
-    The candidates of a cloze are the answers of its task and class. Duplicate questions are all asked, under different
-    ids in one cluster.
+    The candidates of a cloze are all answers of its task and word class. Duplicate questions are kept; they have
+    different ids and form one cluster.
     """
     candidate_sets = _candidate_sets(draft.clozes)
     class_counts = Counter(cloze.domain for cloze in draft.clozes if cloze.domain)
@@ -105,7 +105,7 @@ def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
     rows += [_assign_id(_triple_row(triple, seed), id_counts) for triple in draft.triples]
     rows.sort(key=lambda row: TASKS.index(row["task"]))
     candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in candidate_sets.values()]
-    # Count by class: counts by relation would reveal the few answers of a small relation.
+    # Answers are counted by word class, because counts by relation would reveal the few answers of a small relation.
     answer_counts = Counter(
         (row["task"], row["domain"] or row["task"], row["target"]) for row in rows if "words" not in row
     )
@@ -128,7 +128,7 @@ def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
 
 
 def _candidate_sets(clozes: Iterable[Cloze]) -> dict[tuple[str, str | None], tuple[str, tuple[str, ...]]]:
-    """Return the candidate set of each task and class: its id and all answers."""
+    """Return the id and the candidates of the candidate set of each task and word class."""
     answers: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for cloze in clozes:
         answers[cloze.task, cloze.domain].add(cloze.usage.word)
@@ -155,7 +155,7 @@ def _cloze_row(cloze: Cloze, candidate_set: str) -> dict[str, Any]:
 
 def _triple_row(triple: SenseTriple, seed: int) -> dict[str, Any]:
     right, wrong = triple.answer, triple.distractor
-    # The order is random, so that it does not reveal the answer.
+    # A fixed order would reveal the answer.
     pair = [right, wrong] if derived_seed(seed, triple.base.prompt, right.prompt, wrong.prompt) % 2 else [wrong, right]
     words = [triple.base.word, *(usage.word for usage in pair)]
     return {
@@ -172,9 +172,10 @@ def _triple_row(triple: SenseTriple, seed: int) -> dict[str, Any]:
 
 
 def _assign_id(row: dict[str, Any], id_counts: Counter[str]) -> dict[str, Any]:
-    """Add the question id.
+    """Return the row with a question id.
 
-    A duplicate question gets a numbered id and, unless it has a question set, the id of the first one as its set.
+    A duplicate question gets a numbered id. If it has no question set (``qset``), the id of the first occurrence is its
+    question set.
     """
     first_id = question_id(row)
     id_counts[first_id] += 1

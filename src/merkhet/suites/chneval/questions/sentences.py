@@ -1,4 +1,4 @@
-"""Text files, their lines and their sentences."""
+"""Readers of text files, with splitting into lines, blocks and sentences."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _ABBREVIATED = re.compile(
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence with its file and line."""
+    """Sentence with the file and line that contain it."""
 
     text: str
     where: str
 
 
 def embedded_file(name: str) -> Path:
-    """Return the path of an embedded file: sentences.txt, senses.tsv, pairs.tsv or triples.tsv."""
+    """Return the path of an embedded Chinese file: sentences.txt, senses.tsv, pairs.tsv or triples.tsv."""
     return Path(__file__).parent / "zh" / name
 
 
 def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -> list[tuple[Path, str]]:
-    """Find the files of some sources: files themselves, and all matching files in folders.
+    """Find text files: files named in ``sources``, and all files with a matching suffix in folders named there.
 
     Args:
         suffixes: Suffixes to read, such as ".txt"; each may be followed by ".gz".
 
     Returns:
-        Paths, and names to show to people.
+        Pairs of a path and the name to show to users.
 
     Raises:
         InputError: If a source does not exist, a file has another suffix, or a folder has no matching file.
@@ -71,12 +71,12 @@ def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -
 
 
 def text_suffix(path: Path) -> str:
-    """Return the suffix of a file, without .gz."""
+    """Return the lower-case suffix of a file name; a final .gz is ignored."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file, compressed or not, numbered from 1."""
+    """Yield line numbers (from 1) and lines of a UTF-8 file, which may be compressed with gzip."""
     number = 0
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
@@ -90,14 +90,14 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_blocks(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """Yield the runs of non-empty lines of a file, with line numbers."""
+    """Yield the blocks of consecutive non-empty lines of a file, with line numbers."""
     for has_text, lines in groupby(read_lines(path), key=lambda line: bool(line[1].strip())):
         if has_text:
             yield list(lines)
 
 
 def read_sentences(path: Path, name: str, counter: RemarkCounter) -> Iterator[Sentence]:
-    """Yield the sentences of a text file, without those that contain the text of a slot."""
+    """Yield the sentences of a text file; sentences that contain the slot ``[MASK]`` are left out and counted."""
     for number, line in read_lines(path):
         for text in split_sentences(line):
             sentence = Sentence(text, f"{name}, line {number}")
@@ -106,7 +106,7 @@ def read_sentences(path: Path, name: str, counter: RemarkCounter) -> Iterator[Se
 
 
 def has_no_slot(sentence: Sentence, counter: RemarkCounter) -> bool:
-    """Check that a sentence does not contain the text of a slot; count one that does."""
+    """Check that a sentence does not contain the slot ``[MASK]``; count a sentence that does."""
     if SLOT in sentence.text:
         counter.skip(f"it contains the text {SLOT}", sentence.where)
         return False
@@ -114,12 +114,15 @@ def has_no_slot(sentence: Sentence, counter: RemarkCounter) -> bool:
 
 
 def split_sentences(line: str) -> list[str]:
-    """Split a line after 。！？…, or after . ! ? and before a blank; closing quotes stay with their sentence."""
+    """Split a line into sentences.
+
+    A sentence ends after 。！？…, or after . ! ? before a space. Closing quotes belong to the sentence before them.
+    """
     return [line[start:stop] for start, stop in sentence_spans(line)]
 
 
 def sentence_spans(line: str) -> list[tuple[int, int]]:
-    """Return the start and end of each sentence of a line, without surrounding blanks."""
+    """Return the start and end positions of each sentence in a line, without surrounding spaces."""
     ends = []
     start = 0
     for match in _END.finditer(line):

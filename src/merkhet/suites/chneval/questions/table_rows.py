@@ -1,4 +1,4 @@
-"""Rows of tables by column name; bad rows are left out and counted."""
+"""Reader of table rows by column name, which leaves out and counts bad rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ SLOT_IN_TEXT = f"the text contains {SLOT}"
 
 @dataclass
 class LenientReadContext(ReadContext):
-    """Read context that leaves out bad rows and counts them with file and line."""
+    """Read context that leaves out bad rows and counts them with their file and line."""
 
     counter: RemarkCounter = field(default_factory=RemarkCounter)
 
     def reject(self, where: str, reason: str) -> None:
-        """Count a bad row and continue."""
+        """Count a bad row instead of raising an error."""
         name, _, line = where.rpartition(":")
         self.counter.skip(reason, f"{Path(name).name}, line {line}")
 
@@ -34,12 +34,12 @@ def read_rows(
     """Read the rows of a .csv, .tsv or .jsonl file.
 
     Args:
-        columns: Names that each column may have in the file; other columns of the file are ignored.
-        counter: Counter of the rows that are left out: those without a cell, or with the text of a slot.
+        columns: Accepted names of each column in the file; other columns of the file are ignored.
+        counter: Counter of the rows that are left out: rows with an empty required cell, or with the slot ``[MASK]``.
         optional: Columns that may be missing or empty.
 
     Yields:
-        File and line of a row, and its cells by column.
+        File and line of a row, and the cells of the row by column.
 
     Raises:
         InputError: If a required column is missing.

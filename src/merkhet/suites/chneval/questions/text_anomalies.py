@@ -1,4 +1,4 @@
-"""Anomalies of Chinese sentences: mixed scripts, full-width letters, characters beyond the basic plane."""
+"""Anomalies of Chinese sentences: mixed scripts, full-width letters, and characters such as emoji."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BEYOND = "emoji or other characters beyond the basic plane"
 
 
 def find_anomalies(sentence: str) -> dict[str, str]:
-    """Return the anomalies of a sentence, each with its characters; such a sentence is asked as it is."""
+    """Return the kinds of anomalies in a sentence, each with the characters concerned."""
     anomalies = {}
     scripts: dict[str, str] = {"simplified": "", "traditional": ""}
     for character in _HAN.findall(sentence):
@@ -36,9 +36,9 @@ def find_anomalies(sentence: str) -> dict[str, str]:
 
 @cache
 def _script(character: str) -> str | None:
-    """Return the only script that has a character, simplified or traditional; None if both or neither have it.
+    """Return whether a character is only simplified or only traditional; None if it is in both scripts or in neither.
 
-    The scripts are the common characters of their national codes: GB 2312 for simplified, Big5 for traditional.
+    The common characters of GB 2312 count as simplified, the common characters of Big5 as traditional.
     """
     simplified, traditional = character_code(character, "gb2312"), character_code(character, "big5")
     if simplified is not None and traditional is None and 0xB0A1 <= simplified <= 0xD7F9:
@@ -57,7 +57,7 @@ def character_code(character: str, encoding: str) -> int | None:
 
 
 class RemarkCounter:
-    """Counter of irregular lines by kind, with their locations."""
+    """Counter of irregular lines by kind of irregularity, with the location of each line."""
 
     def __init__(self) -> None:
         self._locations: dict[str, list[str]] = defaultdict(list)
@@ -66,16 +66,16 @@ class RemarkCounter:
         return sum(map(len, self._locations.values()))
 
     def skip(self, reason: str, where: str) -> None:
-        """Count a line that is left out; ``where`` names the file and the line, and optionally its text."""
+        """Count a line that is left out; ``where`` gives file, line number and, optionally, the text of the line."""
         self._locations[f" left out: {reason}"].append(where)
 
     def add_anomalies(self, sentence: str, where: str) -> None:
-        """Count the anomalies of a sentence that is asked as it is."""
+        """Count the anomalies of a sentence that is kept unchanged."""
         for kind, characters in find_anomalies(sentence).items():
             self._locations[f": {kind}"].append(f"{where}: {characters}" if where else characters)
 
     def remarks(self, limit: int = 3) -> list[str]:
-        """Return a sentence for each kind: the count and the first ``limit`` locations."""
+        """Return a sentence for each kind of irregularity, with the count and the first ``limit`` locations."""
         return [
             f"{counted(len(locations), 'line')}{kind} ({join_pairs(locations, limit)})."
             for kind, locations in self._locations.items()

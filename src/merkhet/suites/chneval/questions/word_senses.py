@@ -1,4 +1,4 @@
-"""Word-sense questions: which of two usages of a word has the sense of a third?"""
+"""Word-sense questions: which of two usages of a word has the same sense as a third usage?"""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from merkhet.suites.chneval.questions.sentences import read_lines
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
 COLUMNS = ("word", "sense", "sentence")
-"""Required columns of a file of senses; ``position``, ``language`` and ``form`` are optional."""
+"""Required columns of a table of senses; ``position``, ``language`` and ``form`` are optional."""
 
 
 class _TaggedUsage(NamedTuple):
-    """A usage of a word with its sense."""
+    """Usage of a word, tagged with the sense of the word."""
 
     language: str
     word: str
@@ -43,18 +43,18 @@ def word_sense_triples(
 ) -> DraftQuestions:
     """Make sense triples from a table of words, senses and sentences: .tsv or .csv, optionally with .gz.
 
-    Optional columns of the table: ``position`` is the index of the word's first character, needed if the word occurs
-    several times; ``form`` is the word as it is written in the sentence ("banks" for bank); ``language`` is that of the
-    row.
+    The table has three optional columns. ``position`` is the index of the word's first character; it is required if the
+    word occurs several times. ``form`` is the word as written in the sentence ("banks" for bank). ``language`` is the
+    language of the sentence.
 
-    Base and answer have the same sense, the distractor another one; their sentences differ. No usage is the base of two
-    questions. The senses of a word take turns. Answers and distractors are the usages used least so far, with ties
-    broken by the seed. A sense with a single sentence is a distractor only. Rows that cannot be used are remarked with
-    file and line. The order of the rows does not matter.
+    Base and answer have the same sense, and the distractor has another sense. The three sentences differ. Each usage is
+    the base of at most one question. The senses of a word take turns. Answers and distractors are the least used usages
+    so far; the seed breaks ties. A sense with a single sentence only provides distractors. Unusable rows are reported
+    in remarks with file and line. The order of the rows has no effect.
 
     Args:
-        per_sense, per_word: Maximum number of questions of a sense, and of a word.
-        language: Language of rows that do not name one.
+        per_sense, per_word: Maximum number of questions for each sense, and for each word.
+        language: Language of rows without a language.
     """
     if per_sense < 1 or per_word < 1:
         raise InputError(f"per_sense and per_word must be at least 1, got {per_sense} and {per_word}")
@@ -90,7 +90,7 @@ def word_sense_triples(
 
 
 def _read_rows(path: Path, language: str, counter: RemarkCounter) -> Iterator[_TaggedUsage | None]:
-    """Yield the usages of a table of senses, and None for a row that cannot be used."""
+    """Yield the usage in each row of a table of senses, or None for a row that cannot be used."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; name a table with the columns {', '.join(COLUMNS)}")
     commas = ".csv" in path.suffixes[-2:]
@@ -152,7 +152,7 @@ def _find_start(sentence: str, form: str, position: str) -> int:
 
 
 def _consistent_usages(rows: Sequence[_TaggedUsage], counter: RemarkCounter) -> list[_TaggedUsage]:
-    """Drop duplicate usages, and all usages with several senses."""
+    """Drop duplicate usages, and usages that are tagged with several senses."""
     by_position: dict[tuple[str, str, tuple[str, int]], list[_TaggedUsage]] = defaultdict(list)
     for row in rows:
         by_position[row.language, row.word, row.position].append(row)
@@ -171,7 +171,10 @@ def _consistent_usages(rows: Sequence[_TaggedUsage], counter: RemarkCounter) -> 
 def _word_triples(
     senses: Mapping[str, Sequence[_TaggedUsage]], seed: int, per_sense: int, per_word: int
 ) -> list[SenseTriple]:
-    """Make the questions of a word: its senses take turns with their next base, until all are exhausted or capped."""
+    """Make the questions of a word.
+
+    The senses of the word take turns in providing a base, until all senses are exhausted or capped.
+    """
 
     def order(*parts: Any) -> int:
         return derived_seed(seed, *parts)
@@ -186,7 +189,7 @@ def _word_triples(
     distractor_senses: Counter[str] = Counter()
 
     def next_triple(sense: str) -> SenseTriple | None:
-        """Pop bases of the sense until one has an answer and a distractor in other sentences."""
+        """Pop bases of the sense until a base has an answer and a distractor in other sentences; None if none has."""
         while bases[sense]:
             base = bases[sense].pop()
             answer = min(

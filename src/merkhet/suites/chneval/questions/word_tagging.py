@@ -1,4 +1,4 @@
-"""Tagged sentences: raw Chinese by jieba, CoNLL-U of any language, and text written word/tag."""
+"""Part-of-speech tagged sentences from raw Chinese text (tagged by jieba), CoNLL-U files and ``word/tag`` text."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ CHINESE_TAGS: Mapping[str, tuple[str, ...]] = {
     "U": ("u", "ud", "ug", "uj", "ul", "uv", "uz", "y"),
     "ND": ("f",),
 }
-"""Tags of Peking University's scheme, which the People's Daily and jieba use.
+"""Tags of each class of function words in the Peking University tagset, which the People's Daily corpus and jieba use.
 
-The published class U has sentence-final particles (吗 吧 呢 呀), which the scheme tags y, beside 的 and 了. jieba has
-separate tags for 的 (uj), 了 (ul), 着 (uz), 得 (ud), 过 (ug) and 地 (uv), which the scheme tags u.
+Besides 的 and 了, the published class U contains sentence-final particles (吗 吧 呢 呀), whose tag is y. jieba has
+separate tags for 的 (uj), 了 (ul), 着 (uz), 得 (ud), 过 (ug) and 地 (uv); the tagset itself has u for all of them.
 """
 
 UNIVERSAL_TAGS: Mapping[str, tuple[str, ...]] = {
@@ -45,7 +45,7 @@ UNIVERSAL_TAGS: Mapping[str, tuple[str, ...]] = {
     "P": ("ADP",),
     "U": ("AUX", "PART"),
 }
-"""Universal parts of speech, which have none for direction nouns."""
+"""Universal part-of-speech tags of each class of function words; direction nouns have no universal tag."""
 
 _TREEBANK = re.compile(r"([a-z]{2,3})_")
 _PAIR = re.compile(r"(?:\[(?![^/]*\]))?(?P<word>.+)/(?P<tag>[^/\]]+)(?:\]\w+)?")
@@ -56,19 +56,19 @@ _COLUMNS = 10
 
 @dataclass(frozen=True)
 class Word:
-    """A word of a sentence."""
+    """Word of a sentence, with its position and tag."""
 
     text: str
     start: int
-    """Position of the first character."""
+    """Position of the word's first character in the sentence."""
     tag: str
     kind: str | None = None
-    """Class of a function word."""
+    """Class of a function word; None for other words."""
 
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A sentence with its tagged words."""
+    """Sentence with its tagged words."""
 
     sentence: Sentence
     words: tuple[Word, ...]
@@ -82,17 +82,17 @@ def tagged_sentences(
     tags: Mapping[str, Sequence[str]] | None = None,
     language: str | None = None,
 ) -> Iterator[TaggedSentence]:
-    """Yield the sentences of files and folders with their function words.
+    """Yield the tagged sentences of files and folders, with the class of each function word.
 
-    Raw text (.txt) is Chinese and segmented by jieba. Its function words come from a closed list, since jieba's
-    dictionary gives every word one tag, often a wrong one (首都 is an adverb, 很 is not). A .conllu file has the tags
-    of a treebank. A .tagged file has lines of ``word/tag`` with blanks between.
+    Raw text (.txt) must be Chinese and is segmented by jieba. Its function words come from a closed list, since jieba's
+    dictionary gives each word a single tag, which is often wrong (首都 is tagged as an adverb, 很 is not). A .conllu
+    file has treebank tags. A .tagged file has lines of ``word/tag`` items, separated by spaces.
 
     Args:
         counter: Counter of the lines that are left out.
-        tags: Tags of each class, which replace the default ones of all formats.
-        language: Language of all files. By default it is taken from the name of a .conllu file, as treebanks are named
-            (en_ewt-ud-train.conllu), and is Chinese otherwise.
+        tags: Tags of each class of function words; they replace the default tags of all formats.
+        language: Language of all files. By default, the file name of a treebank gives its language
+            (en_ewt-ud-train.conllu), and other files are Chinese.
     """
     for path, name in find_text_files(sources, tuple(_FORMATS)):
         suffix = text_suffix(path)
@@ -136,7 +136,7 @@ def _segment(text: str) -> list[Word]:
 
 @cache
 def _jieba() -> Any:
-    """Load jieba's tagger, without its dictionary cache in a folder that all users may write to."""
+    """Load jieba's tagger in a way that avoids a dictionary cache in a folder shared by all users."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -153,7 +153,7 @@ def _jieba() -> Any:
 
 
 def _read_tagged(path: Path, name: str, counter: RemarkCounter) -> Iterator[tuple[Sentence, list[Word]]]:
-    """Yield sentences of ``word/tag``; leave out and count a line with a word without a tag."""
+    """Yield the sentences of a ``word/tag`` file; lines with an untagged word are left out and counted."""
     for number, line in read_lines(path):
         where = f"{name}, line {number}"
         words: list[Word] = []
@@ -175,7 +175,10 @@ def _read_tagged(path: Path, name: str, counter: RemarkCounter) -> Iterator[tupl
 
 
 def _read_conllu(path: Path, name: str, counter: RemarkCounter) -> Iterator[tuple[Sentence, list[Word]]]:
-    """Yield sentences of a treebank; leave out and count one with a bad row or with words that do not fit its text."""
+    """Yield the sentences of a treebank.
+
+    Sentences with a bad row, or with words that do not match the sentence text, are left out and counted.
+    """
     for block in read_blocks(path):
         text = next((line.partition("=")[2].strip() for _, line in block if _TEXT.match(line)), None)
         rows = [(number, line.split("\t")) for number, line in block if not line.startswith("#")]
@@ -199,7 +202,7 @@ class _BadRowError(Exception):
 def _align_words(
     rows: Sequence[tuple[int, Sequence[str]]], stated_text: str | None, name: str
 ) -> tuple[Sentence, list[Word]]:
-    """Return a sentence and the words in it, without multiword tokens and empty nodes."""
+    """Return a sentence and its words with their positions, without multiword tokens and empty nodes."""
     words = []
     text, end, covered = "", 0, 0
     for line, cells in rows:
@@ -229,4 +232,4 @@ _FORMATS: Mapping[str, tuple[Callable[..., Iterator[tuple[Sentence, list[Word]]]
     ".conllu": (_read_conllu, UNIVERSAL_TAGS),
     ".tagged": (_read_tagged, CHINESE_TAGS),
 }
-"""Reader of each format and its tags by class; raw text has none, as jieba's tags are unreliable."""
+"""Reader and default tags of each file format; raw text has no default tags, since jieba's tags are unreliable."""

@@ -1,4 +1,4 @@
-"""Triples of labels, such as ConceptNet's pairs, and texts that may contain them, from files or a knowledge base."""
+"""Triples of labels, such as ConceptNet's pairs, and texts that may contain the labels of triples."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _FIRST_HAN = 0x2E80
 
 @dataclass(frozen=True)
 class Triple:
-    """A fact by the labels of its three items."""
+    """Fact that consists of the labels of its three items."""
 
     subject: str
     relation: str
     object: str
     text: str = ""
-    """Text that the fact was taken from, if known."""
+    """Text that the fact was taken from, or an empty string."""
     where: str = ""
-    """File and line, or source of the fact."""
+    """File and line of the fact, or the name of its source."""
 
     @property
     def fact(self) -> tuple[str, str, str]:
@@ -59,32 +59,32 @@ class Triples:
 
     triples: tuple[Triple, ...]
     rows: int
-    """Number of rows that were read."""
+    """Number of rows that were read, including rows that were left out."""
     remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text with its title, if it has one."""
+    """Text with an optional title."""
 
     text: str
     title: str = ""
     where: str = ""
-    """File and first line."""
+    """File and number of the first line."""
 
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts and remarks on them."""
+    """Texts, with remarks on rows that were left out."""
 
     texts: tuple[Text, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
 def read_triples(path: Path) -> Triples:
-    """Read the triples of a .tsv, .csv or .jsonl file with the columns subject, relation, object and optionally text.
+    """Read triples from a .tsv, .csv or .jsonl file with the columns subject, relation, object and, optionally, text.
 
-    Rows without all three items, and rows with two equal items, are left out and remarked.
+    Rows with an empty item or with two equal items are left out and reported in remarks.
 
     Raises:
         InputError: If a column is missing.
@@ -98,10 +98,10 @@ def read_triples(path: Path) -> Triples:
 
 
 def read_pairs(path: Path) -> Triples:
-    """Read pairs of words, as triples, from a .csv, .tsv or .jsonl file with the columns start, rel and end.
+    """Read word pairs, as triples, from a .csv, .tsv or .jsonl file with the columns start, rel and end.
 
-    A part of speech after a word ("首都/n") and ConceptNet's /r/ before a relation are dropped. An underscore is read
-    as a blank. Rows without all three cells, and rows that relate a word to itself, are left out and remarked.
+    A part of speech after a word ("首都/n") and ConceptNet's /r/ before a relation are dropped. Underscores become
+    spaces. Rows with an empty cell and rows that relate a word to itself are left out and reported in remarks.
 
     Raises:
         InputError: If a column is missing.
@@ -120,10 +120,10 @@ def read_pairs(path: Path) -> Triples:
 
 
 def triples_from_facts(facts: pa.Table, names: pa.Table, language: str = "zh") -> Triples:
-    """Make triples of labels from facts; a number is written with its unit.
+    """Make triples of labels from facts; numbers are followed by their unit.
 
-    Facts with an item without a label in the language are left out and remarked. A predicate without a label keeps its
-    id.
+    Facts whose subject or object has no label in ``language`` are left out and reported in remarks. A predicate without
+    a label keeps its id.
     """
     labels = _labels_in_language(names, language)
     triples = []
@@ -142,10 +142,10 @@ def triples_from_facts(facts: pa.Table, names: pa.Table, language: str = "zh") -
 
 
 def pairs_from_facts(facts: pa.Table, names: pa.Table, language: str = "zh") -> Triples:
-    """Make pairs of words, as triples, from facts, with the labels of a language.
+    """Make word pairs, as triples, from facts with labels in ``language``.
 
-    Facts with a number, with an item without a label in the language, or with two equal labels are left out and
-    remarked.
+    Facts with a number, with an unlabelled subject or object, or with two equal labels are left out and reported in
+    remarks.
     """
     labels = _labels_in_language(names, language)
     pairs, unlabelled, reflexive = [], 0, 0
@@ -193,9 +193,10 @@ def _distinct(triples: Iterable[Triple], rows: int, remarks: Iterable[str]) -> T
 
 
 def read_texts(sources: Path | Sequence[Path]) -> Texts:
-    """Read the texts of files and folders: .tsv, .csv and .jsonl with the columns title (optional) and text, and .txt.
+    """Read texts from tables (.tsv, .csv, .jsonl) and plain text files (.txt), given as files or folders.
 
-    A .txt file has a text in each line, or in each paragraph if there are blank lines between.
+    Tables have the column text and, optionally, title. A .txt file has one text in each line. If blank lines
+    separate paragraphs, each paragraph is one text.
     """
     counter = RemarkCounter()
     texts: list[Text] = []
@@ -223,7 +224,7 @@ def _plain_texts(path: Path, counter: RemarkCounter) -> Iterator[Text]:
 
 
 def _join_lines(lines: Sequence[str]) -> str:
-    """Join the lines of a paragraph with blanks, but without one between Chinese characters."""
+    """Join the lines of a paragraph with spaces, except between Chinese characters."""
     text = ""
     for line in lines:
         broken = text and ord(text[-1]) >= _FIRST_HAN and ord(line[0]) >= _FIRST_HAN

@@ -1,1 +1,1 @@
-"""Analyses of OntoProbe: scores by task, effects of premises and of prompts."""
+"""Analyses of OntoProbe: scores by task, effects of premises, and effects of prompts."""

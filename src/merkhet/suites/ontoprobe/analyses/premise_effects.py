@@ -1,4 +1,4 @@
-"""Effects of premises that are read, memorized or missing on the scores of reasoning tasks."""
+"""Scores of reasoning tasks with premises that are in the text, memorized or missing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _EXPLANATION = (
 
 
 def premises(inputs: AnalysisInput) -> Analysis | None:
-    """Show the scores of the nine premise settings by rule and model, their means, the control and multiple choice.
+    """Show scores by premise setting, rule and model, with means, and scores of the control and of multiple choice.
 
     Returns:
         The analysis, or None if no question has premises.
@@ -77,9 +77,9 @@ class _PremiseScores:
     """Answers to reasoning tasks by rule, model and premise setting, without baselines."""
 
     def __init__(self, inputs: AnalysisInput, metric: Metric | None, task_suffix: str = "") -> None:
-        """Collect the answers to the tasks named by a rule and ``task_suffix``.
+        """Collect the answers to the tasks whose name is a rule followed by ``task_suffix``.
 
-        Without a metric, the metric is accuracy, or exact match for written answers.
+        If ``metric`` is None, the metric is accuracy, or exact match for generated answers.
         """
         self.inputs, self.task_suffix = inputs, task_suffix
         tasks = {f"{rule}{task_suffix}": rule for rule in RULES}
@@ -98,13 +98,16 @@ class _PremiseScores:
 
     @cached_property
     def models(self) -> list[str]:
-        """Models with answers, in the order of the answers."""
+        """Models with answers, in the order of ``lines``."""
         answered = {model for _, model, _ in self.groups}
         return [model for model in self.lines if model in answered]
 
     @cached_property
     def draws(self) -> dict[Key, FloatArray]:
-        """Mean and resampled means of every rule, model and setting, and of all settings with neither premise shown."""
+        """Mean and resampled means by rule, model and premise setting.
+
+        The setting ``neither`` pools all settings without a premise in the text.
+        """
         inputs = self.inputs
         groups: dict[Key, Group] = {}
         without_premises: dict[Key, list[Group]] = defaultdict(list)
@@ -119,7 +122,7 @@ class _PremiseScores:
 
     @cached_property
     def cells(self) -> dict[tuple[str, str, str], Estimate]:
-        """Score of each rule, model and setting, with the interval of the score table."""
+        """Score by rule, model and premise setting, with the same interval as in the score table."""
         cells = {}
         for (rule, model, setting), ids in self.groups.items():
             metric = self.metrics[model]
@@ -129,25 +132,29 @@ class _PremiseScores:
         return cells
 
     def rules(self, models: Sequence[str]) -> list[str]:
-        """Return the rules that some of the models were asked."""
+        """Return the rules that at least one of the models answered questions about."""
         return [rule for rule in RULES if any(key[0] == rule and key[1] in models for key in self.groups)]
 
     def rows(self, model: str, settings: Sequence[str], rules: Sequence[str]) -> Iterator[tuple[str, TableRow]]:
-        """Yield each setting that was asked, with its mean over rules and its scores by rule."""
+        """Yield each premise setting that the model answered, with its mean over rules and its score for each rule."""
         for setting in settings:
             mean = self._mean_over_rules(model, setting)
             if mean is not None:
                 yield setting, (estimate_from_draws(*mean), *(self.cells.get((rule, model, setting)) for rule in rules))
 
     def _mean_over_rules(self, model: str, setting: str) -> tuple[FloatArray, int] | None:
-        """Average over the rules that have the setting, unweighted; return also the number of questions."""
+        """Average the scores of a premise setting over rules, unweighted.
+
+        Returns:
+            Mean and resampled means with the number of questions, or None if no rule has the setting.
+        """
         keys = [(rule, model, setting) for rule in RULES if (rule, model, setting) in self.groups]
         if not keys:
             return None
         return average_draws(self.draws[key] for key in keys), sum(len(self.groups[key]) for key in keys)
 
     def table(self, model: str) -> Table:
-        """Make the table of settings by rules, with the mean over rules."""
+        """Make a model's table of scores by premise setting and rule, with means over rules."""
         rules = self.rules([model])
         rows: list[TableRow] = []
         for setting, cells in self.rows(model, (*SETTINGS, CONTROL), rules):
@@ -157,7 +164,7 @@ class _PremiseScores:
         return Table(f"{model}: MRR by how the premises are given.", columns, tuple(rows))
 
     def figure(self, model: str) -> Figure:
-        """Make a figure with a panel for each rule and a bar for each of the nine settings."""
+        """Make a model's figure with a panel for each rule and a bar for each of the nine premise settings."""
         bars: list[Row] = []
         for rule in RULES:
             cells = {key: self.cells[rule, model, key] for key in SETTINGS if (rule, model, key) in self.cells}
@@ -165,7 +172,7 @@ class _PremiseScores:
         return _figure(f"{model}: MRR by rule and premises.", bars)
 
     def overall_means(self) -> dict[str, Estimate]:
-        """Average each of the nine settings over rules, then over models."""
+        """Average the scores of each of the nine premise settings over rules, then over models."""
         means = {}
         for setting in SETTINGS:
             model_means = [mean for model in self.models if (mean := self._mean_over_rules(model, setting))]
@@ -175,9 +182,10 @@ class _PremiseScores:
         return means
 
     def sentence(self, model: str) -> str | None:
-        """Say whether the model applies rules or repeats what it has read.
+        """Describe whether the model applies rules or repeats what it has read.
 
-        The means are over the rules that were asked with both premises, with neither and, if any was, as a control.
+        Means are over the rules that were asked with both premises and with neither. If some of these rules also have
+        control questions, only these count. Return None if there is no such rule.
         """
         draws = self.draws
         rules = [rule for rule in RULES if {(rule, model, BOTH), (rule, model, NEITHER)} <= draws.keys()]
@@ -226,7 +234,10 @@ def _figure(caption: str, bars: list[Row]) -> Figure:
 
 
 def _choice_table(inputs: AnalysisInput) -> Table | None:
-    """Make the table of multiple-choice accuracy with P2 in the text, by state of P1: rules and their mean."""
+    """Make the table of multiple-choice accuracy with P2 in the text, by model, state of P1 and rule.
+
+    Return None if there are no such answers.
+    """
     scores = _PremiseScores(inputs, None, CHOICE)
     rules = scores.rules(scores.models)
     rows: list[TableRow] = []

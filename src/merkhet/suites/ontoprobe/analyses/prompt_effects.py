@@ -52,21 +52,25 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class _Contrast:
-    """A comparison of levels of one factor of prompting."""
+    """Comparison of the levels of one prompting factor, such as the number of masks."""
 
     title: str
     variants: TaskVariants
-    """Variants of each task, with the questions answered."""
+    """Ids of the answered questions, by task and variant."""
     level_of: Callable[[Variant], str]
-    """Level that a variant belongs to."""
+    """Function that returns the level of a variant, such as ``single``."""
     order: tuple[str, ...]
-    """Levels in the order of the table."""
+    """Levels in the order of the table's rows."""
     model_of: Callable[[str], str]
-    """Model that an answer counts for."""
+    """Function that maps the model of a variant to the model that its answers count for."""
 
 
 def prompting(inputs: AnalysisInput) -> Analysis | None:
-    """Compare templates, masks, pooling and losses, and show learning curves; None if there is nothing to show."""
+    """Compare templates, masks, pooling and losses, and show learning curves.
+
+    Returns:
+        The analysis, or None if there is neither a comparison nor a training record.
+    """
     reasoning, memorized = _reasoning_variants(inputs), ranked_variants(inputs, TASKS)
     contrasts = (
         _Contrast("Reasoning, templates-conjunction", reasoning, _conjunction, get_args(Combination), base_model),
@@ -92,7 +96,7 @@ def prompting(inputs: AnalysisInput) -> Analysis | None:
 
 
 def _reasoning_variants(inputs: AnalysisInput) -> TaskVariants:
-    """Return the variants of reasoning questions by each model's first method, without controls."""
+    """Return the variants of reasoning questions with each model's first method, without control questions."""
     variants = ranked_variants(inputs, tuple(RULES))
     asked = [name for rule_variants in variants.values() for ids in rule_variants.values() for name in ids]
     lines = first_lines(inputs, asked)
@@ -123,7 +127,11 @@ def _loss(variant: Variant) -> str:
 
 
 def _estimate_levels(inputs: AnalysisInput, contrast: _Contrast) -> tuple[dict[tuple[str, str], Estimate], int]:
-    """Average each metric and level over the pairs of task and model that have all levels; return also their number."""
+    """Average each metric at each level over the pairs of task and model that have all levels.
+
+    Returns:
+        Means by metric and level, and the number of pairs.
+    """
     groups: dict[tuple[str, str, str], list[tuple[Variant, list[str]]]] = defaultdict(list)
     for task, task_variants in contrast.variants.items():
         for variant, ids in task_variants.items():
@@ -180,7 +188,7 @@ def _training_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _learning_curves(records: Sequence[Mapping[str, Any]]) -> Iterator[Figure]:
-    """Plot the loss of each task by epoch for each model, and MRR_a on the dev questions if it was measured."""
+    """Plot the training loss by epoch for each model, and MRR_a on the dev questions if it was measured."""
     for model in dict.fromkeys(str(record.get("model")) for record in records):
         for column, title, share in (("loss", "loss", False), ("dev_mrr_a", "MRR_a on the dev questions", True)):
             rows = tuple(

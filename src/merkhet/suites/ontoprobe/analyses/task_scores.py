@@ -42,19 +42,19 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class Variant:
-    """A line (model, probe and method) with one template."""
+    """Combination of model, probe and method (a :class:`Line`) with a template."""
 
     line: Line
     template: str
 
 
 TaskVariants = dict[str, dict[Variant, list[str]]]
-"""Variants of each task, with the sorted ids of the questions answered."""
+"""Sorted ids of the answered questions, by task and variant."""
 
 
 @dataclass(frozen=True)
 class _TableColumn:
-    """A column of the tables: a baseline, or a model with manual or with soft templates."""
+    """Table column for a baseline, for a model with manual templates, or for a model with soft templates."""
 
     title: str
     models: tuple[str, ...]
@@ -62,21 +62,21 @@ class _TableColumn:
 
 
 def base_model(model: str) -> str:
-    """Return the model that soft prompts were learned for, or the model itself if it has none."""
+    """Return the model that soft prompts were learned for; return a model without soft prompts unchanged."""
     match = _SOFT.match(model)
     return match["base"] if match else model
 
 
 def soft_loss(model: str) -> str | None:
-    """Return the loss of a model's soft prompts; None for a model without."""
+    """Return the training loss of a model's soft prompts, or None for a model without soft prompts."""
     match = _SOFT.match(model)
     return (match["loss"] or "bce") if match else None
 
 
 def ranked_variants(inputs: AnalysisInput, tasks: Sequence[str]) -> TaskVariants:
-    """Return the variants in which each task was asked, with the sorted ids of the questions answered.
+    """Return the variants with ranked answers to each task, and the sorted ids of the answered questions.
 
-    Templates are in order. Written answers, which have no ranks, are left out; so is a task without answers.
+    Templates are sorted. Generated answers have no ranks and are left out. A task without ranked answers is missing.
     """
     questions: dict[str, dict[str, list[str]]] = {task: defaultdict(list) for task in tasks}
     for row in inputs.questions:
@@ -94,13 +94,13 @@ def ranked_variants(inputs: AnalysisInput, tasks: Sequence[str]) -> TaskVariants
 
 
 def task_metrics(inputs: AnalysisInput, task_variants: dict[Variant, list[str]]) -> list[Metric]:
-    """Return the metrics of a task, without MRR_a if every question has one gold answer."""
+    """Return the metrics of a task; MRR_a is left out if every question has a single gold answer."""
     several = any(len(inputs.questions_by_id[name].answers) > 1 for ids in task_variants.values() for name in ids)
     return [metric for metric in METRICS if several or metric is not MRR_ALL]
 
 
 def memorizing(inputs: AnalysisInput) -> Analysis | None:
-    """Show the scores of the best and of the fixed variant, of all variants, and of multiple choice.
+    """Show the scores of the best variant, the fixed variant and all variants, and of multiple choice.
 
     Returns:
         The analysis, or None if no memorizing task was answered.
@@ -120,7 +120,7 @@ def memorizing(inputs: AnalysisInput) -> Analysis | None:
 
 
 class _MemorizingScores:
-    """Tables of one run; means and intervals are computed once."""
+    """Scores and tables of the memorizing tasks of one run."""
 
     def __init__(self, inputs: AnalysisInput) -> None:
         self.inputs = inputs
@@ -128,7 +128,7 @@ class _MemorizingScores:
 
     @cached_property
     def columns(self) -> list[_TableColumn]:
-        """Columns of the tables: baselines first, then every model with manual and with soft templates."""
+        """Columns of the tables: baselines first, then each model with manual templates and with soft templates."""
         models = list(dict.fromkeys(variant.line.model for variants in self.variants.values() for variant in variants))
         order = [model for model in dict.fromkeys(line.model for line in self.inputs.usable) if model in models]
         baselines = [_TableColumn(model, (model,), baseline=True) for model in order if model in self.inputs.baselines]
@@ -144,7 +144,7 @@ class _MemorizingScores:
 
     @cached_property
     def means(self) -> dict[tuple[str, Variant, str], float]:
-        """Mean of every task, variant and metric."""
+        """Mean score by task, variant and name of the metric."""
         return {
             (task, variant, metric.name): float(self.inputs.values(variant.line, ids, metric).mean())
             for task, variants in self.variants.items()
@@ -153,7 +153,7 @@ class _MemorizingScores:
         }
 
     def tables(self) -> list[Table]:
-        """Make the tables of the best and the fixed variants, and of all variants."""
+        """Make the tables of the best variants, the fixed variants and all variants."""
         best: list[TableRow] = []
         winners: list[TableRow] = []
         fixed: list[TableRow] = []
@@ -176,14 +176,20 @@ class _MemorizingScores:
         return tables + self._variant_tables()
 
     def best(self, task: str, column: _TableColumn, metric: Metric) -> Variant | None:
-        """Return the variant with the highest mean, the first of ties."""
+        """Return the column's variant with the highest mean; the first variant wins ties.
+
+        Return None if the column has no variant of the task.
+        """
         variants = self._column_variants(task, column)
         if len(variants) < 2:
             return next(iter(variants), None)
         return max(variants, key=lambda variant: self.means[task, variant, metric.name])
 
     def fixed(self, task: str, column: _TableColumn) -> Variant | None:
-        """Return template 3, or else the first, with the first method of the column's first model."""
+        """Return the variant with template 3 and the first method of the column's first model.
+
+        Without template 3, use the first template. Return None if the column has no variant of the task.
+        """
         variants = self._column_variants(task, column)
         if len(variants) < 2:
             return next(iter(variants), None)
@@ -195,12 +201,12 @@ class _MemorizingScores:
         return next((variant for variant in templates if variant.template == f"{task}/3"), templates[0])
 
     def _column_variants(self, task: str, column: _TableColumn) -> list[Variant]:
-        """Return the column's variants of a task; a baseline has one, whose template "" means all."""
+        """Return the column's variants of a task; a baseline has one variant, whose template "" means all templates."""
         variants = [variant for variant in self.variants.get(task, {}) if variant.line.model in column.models]
         return [Variant(variants[0].line, "")] if variants and column.baseline else variants
 
     def ids(self, task: str, variant: Variant) -> list[str]:
-        """Return the questions that were answered in a variant."""
+        """Return the ids of the questions that were answered in a variant."""
         variants = self.variants[task]
         if variant.template:
             return variants[variant]
@@ -210,7 +216,7 @@ class _MemorizingScores:
         if variant is None:
             return None
         ids = self.ids(task, variant)
-        # The seeds of the score table, so that a score is the same in both.
+        # The same seeds as in the score table give the same intervals.
         group = ("template", variant.template) if variant.template else ("", "")
         return self.inputs.mean(self.inputs.values(variant.line, ids, metric), ids, task, *group, metric.name)
 
@@ -239,7 +245,7 @@ class _MemorizingScores:
         return tables
 
     def sentences(self) -> list[str]:
-        """Compare the MRR of each model's fixed variant with that of the first baseline, paired by fact."""
+        """Compare the MRR of each model's fixed variant with the first baseline, paired by fact; return sentences."""
         baseline = next((column for column in self.columns if column.baseline), None)
         if baseline is None:
             return []
@@ -274,7 +280,7 @@ class _MemorizingScores:
 
 
 def first_lines(inputs: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:
-    """Return, by model, the first line (probe and method) that answered any of the questions."""
+    """Return the first :class:`Line` (model, probe and method) of each model that answered any of the questions."""
     lines: dict[str, Line] = {}
     for line, answers in inputs.usable.items():
         if line.model not in lines and any(name in answers for name in ids):
@@ -283,13 +289,13 @@ def first_lines(inputs: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:
 
 
 def accuracy_metric(inputs: AnalysisInput, line: Line) -> Metric:
-    """Return accuracy where candidates were ranked, exact match where the answer was written."""
+    """Return accuracy if all answers have ranks of candidates, or exact match for generated answers."""
     answers = inputs.usable[line]
     return ACCURACY if all(answer["gold_ranks"] for answer in answers.values()) else EXACT
 
 
 def chance_level(inputs: AnalysisInput, ids: Sequence[str]) -> float:
-    """Compute the expected accuracy of guessing among the candidates."""
+    """Compute the expected accuracy of guessing among the candidates; 0 if no question has candidates."""
     questions = [inputs.questions_by_id[name] for name in ids]
     shares = [
         len(set(question.answers) & set(question.candidates)) / len(question.candidates)
@@ -300,7 +306,10 @@ def chance_level(inputs: AnalysisInput, ids: Sequence[str]) -> float:
 
 
 def _choice_table(inputs: AnalysisInput) -> Table | None:
-    """Make the table of multiple-choice accuracy: tasks by models, each with its first method."""
+    """Make the table of multiple-choice accuracy by task and model, with each model's first method.
+
+    Return None if there are no answers to multiple-choice questions.
+    """
     by_task: dict[str, list[str]] = {task: [] for task in TASKS}
     for row in inputs.questions:
         task, choice, _ = row["task"].partition(CHOICE)

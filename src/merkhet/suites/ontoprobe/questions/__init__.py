@@ -19,10 +19,10 @@ from merkhet.suites.ontoprobe.questions.rule_reasoning import reasoning_question
 
 
 def make_ontology_questions(statements: Statements, options: OntologyOptions | None = None) -> QuestionSet:
-    """Make all questions of the statements, with candidates, premises, frequencies, facts and remarks.
+    """Make all questions from the statements, with candidates, premises, answer frequencies, facts and remarks.
 
-    Frequencies count the gold answers of the training statements, in order of first appearance. A rule needs the
-    memorizing questions of its first premises: they are made even if their task is not among ``options.tasks``.
+    Answer frequencies count the gold answers of the training statements, in order of first appearance. A rule needs
+    memorizing questions about its first premises, which are made even if their task is not in ``options.tasks``.
     """
     options = options or OntologyOptions()
     remarks = list(statements.remarks)
@@ -57,7 +57,7 @@ def make_ontology_questions(statements: Statements, options: OntologyOptions | N
 
 
 def _distinct(rows: Sequence[Row], remarks: list[str]) -> list[Row]:
-    """Drop duplicate questions and add a remark on their number for each task."""
+    """Drop duplicate questions and add a remark for each task that has duplicates."""
     distinct: dict[str, Row] = {}
     repeated: dict[str, set[str]] = defaultdict(set)
     for row in rows:
@@ -73,7 +73,7 @@ def _distinct(rows: Sequence[Row], remarks: list[str]) -> list[Row]:
 
 
 def _unasked_remarks(statements: Statements, rows: Sequence[Row], tasks: Sequence[str]) -> list[str]:
-    """Remark on statements without a question, by task and split."""
+    """Return remarks that count the statements without a question, by task and split."""
     asked = {(row["task"], row["split"], row["qset"]) for row in rows}
     missing: Counter[tuple[str, str]] = Counter()
     for statement in set(statements.statements):

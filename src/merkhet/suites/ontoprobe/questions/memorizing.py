@@ -15,10 +15,10 @@ Row = dict[str, Any]
 def candidate_sets(statements: Statements) -> dict[str, tuple[str, tuple[str, ...]]]:
     """Build the candidate set of each memorizing task and each rule.
 
-    The candidates are classes, properties, or for rdfs7 the infixes of property patterns.
+    Candidates are labels of classes or properties. For rdfs7, they are the pattern texts between [X] and [Y].
 
     Returns:
-        Set id and candidates by task or rule; ``"relations"`` is the set of predisposition questions about relations.
+        Set id and candidates by task or rule. The key ``"relations"`` is for predisposition questions about relations.
     """
     infixes = tuple(dict.fromkeys(statements.infixes(statements.properties)))
     sets = {}
@@ -32,21 +32,21 @@ def candidate_sets(statements: Statements) -> dict[str, tuple[str, tuple[str, ..
 
 
 def nearest_candidate(golds: Sequence[str], candidates: frozenset[str]) -> str | None:
-    """Return the first gold answer that is a candidate; golds are ordered nearest first."""
+    """Return the first gold answer that is a candidate, or None; ``golds`` begin with the nearest class or property."""
     return next((gold for gold in golds if gold in candidates), None)
 
 
 def question_row(statement: Statement, task: str, prompt: str, answers: Sequence[str], **columns: Any) -> Row:
-    """Make a row of the questions table about a statement, without its id."""
+    """Make a row of the questions table about a statement, without the question id."""
     row = {"suite": "ontoprobe", "task": task, "language": "en", "prompt": prompt, "answers": list(answers)}
     return row | {"facts": [statement.fact_id], "qset": statement.fact_id, "split": statement.split} | columns
 
 
 def memorizing_questions(statements: Statements, options: OntologyOptions) -> list[Row]:
-    """Make a question for each statement and each template of its task, as rows of the questions table.
+    """Make a row of the questions table for each statement and each template of its task.
 
-    Duplicate statements give duplicate rows. A statement without a gold answer among the candidates gives none. A
-    prompt of the test split is removed from the other splits, except with ``compat="paper"``.
+    Duplicate statements give duplicate rows. A statement gives no row if none of its gold answers is a candidate.
+    Prompts of the test split are removed from the other splits, except with ``compat="paper"``.
     """
     wording = make_wording(statements, options.compat)
     sets = candidate_sets(statements)

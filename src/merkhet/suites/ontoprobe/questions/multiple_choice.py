@@ -18,16 +18,17 @@ from merkhet.suites.ontoprobe.questions.rule_reasoning import (
 
 CHOICES = 20
 LIMIT = 500
-"""Maximum number of statements asked of TP and of SCO."""
+"""Maximum number of statements of the task TP, and of the task SCO."""
 _TEMPLATES = {"TP": "TP/3", "SCO": "SCO/3", "SPO": "SPO/1", "DM": "DM/1", "RG": "RG/1"}
 
 
 def choice_questions(statements: Statements, options: OntologyOptions) -> tuple[list[Row], list[Row]]:
-    """Make multiple-choice questions of the test statements.
+    """Make multiple-choice questions from the test statements.
 
-    The right choice is the nearest gold answer. Distractors are drawn by the seed from the other candidates: never
-    another right answer, what follows from one, or the subject itself. A rule is asked with the second premise shown,
-    with and without the first. The choice question about the first premise decides whether a model knows it.
+    The right choice is the nearest gold answer. Distractors are drawn by the seed from candidates that are neither
+    right answers, ancestors of right answers, nor the subject. Each rule is asked with the second premise shown, once
+    with the first premise and once without. The multiple-choice question about the first premise decides whether a
+    model knows this premise.
 
     Returns:
         Rows of the questions table and rows of the premises table.
@@ -71,7 +72,7 @@ def _memorizing_question(maker: RuleQuestionMaker, statement: Statement) -> Row 
 
 
 def _choices(maker: RuleQuestionMaker, task_or_rule: str, statement: Statement, target: str) -> list[str]:
-    """Draw the target and up to nineteen distractors, shuffled, independently of the order of the statements."""
+    """Return the target and up to nineteen drawn distractors, shuffled; the order of the statements has no effect."""
     wrong = sorted(set(maker.sets[task_or_rule][1]) - maker.right_answers(task_or_rule, statement))
     generator = random.Random(derived_seed("ontology choice", maker.options.seed, task_or_rule, statement.fact_id))
     choices = [target, *generator.sample(wrong, min(CHOICES - 1, len(wrong)))]

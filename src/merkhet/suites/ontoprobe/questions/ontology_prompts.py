@@ -13,7 +13,7 @@ from merkhet.suites.ontoprobe.questions.ontology_statements import TASKS, Statem
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern
 
 _RELATION_CLOZE = f"[X]{SLOT} [Y] ."
-"""Two pseudowords with a slot for their relation."""
+"""Cloze with two pseudowords and a slot for their relation."""
 _PLAIN = {
     "TP": (f"{{}} is a {SLOT} .", f"{{}} has class {SLOT} .", f"{{}} is a particular {SLOT} ."),
     "SCO": (f"{{}} is a {SLOT} .", f"{{}} has superclass {SLOT} .", f"{{}} is a particular {SLOT} ."),
@@ -26,9 +26,9 @@ class OntologyOptions:
     """Settings of the questions about an ontology."""
 
     tasks: Sequence[str] = TASKS
-    """Memorizing tasks."""
+    """Memorizing tasks to make questions for."""
     rules: Sequence[str] = tuple(RULES)
-    """RDFS rules of the reasoning tasks."""
+    """RDFS rules to make reasoning questions for."""
     templates: Sequence[str] = PROMPT_KINDS
     """Kinds of templates: manual, soft."""
     conjunctions: Sequence[str] = PROMPT_KINDS
@@ -39,7 +39,7 @@ class OntologyOptions:
     """Maximum number of test statements of each rule; None means all."""
     seed: int = 0
     compat: str | None = None
-    """``paper`` for the texts and splits of the paper's released code, including its faults."""
+    """``paper`` for the prompts and splits of the paper's released code, including its faults; None for merkhet's."""
     source: str | None = None
     """Source of the statements, for the facts table."""
 
@@ -57,13 +57,13 @@ class OntologyOptions:
 
     @property
     def memorizing(self) -> tuple[str, ...]:
-        """Tasks with memorizing questions: ``tasks``, and those of the rules' first premises."""
+        """Tasks with memorizing questions: ``tasks``, and the tasks that ask for the first premises of ``rules``."""
         needed = {*self.tasks, *(RULES[rule] for rule in self.rules)}
         return tuple(task for task in TASKS if task in needed)
 
 
 class Wording:
-    """Wording of statements, premises and hypotheses."""
+    """Prompt texts of statements, premises and hypotheses."""
 
     therefore = "Therefore ,"
 
@@ -71,19 +71,19 @@ class Wording:
         self.patterns = patterns
 
     def format_name(self, text: str, task: str = "") -> str:
-        """Capitalise the first letter of a name that begins a sentence, except instances (TP) such as eBay."""
+        """Capitalize the first letter of a name that begins a sentence, except in instances (TP) such as eBay."""
         return text if task == "TP" and text[1:2].isupper() else capitalize(text)
 
     def format_candidate(self, text: str) -> str:
-        """Return the spelling of a class or property among the candidates."""
+        """Return a class or property label in the spelling of the candidates."""
         return text
 
     def pseudoword(self, rule: str, letter: str = "X") -> str:
-        """Return the placeholder of a pseudoword."""
+        """Return the placeholder of a pseudoword, such as ``[X]``."""
         return f"[{letter}]"
 
     def prompts(self, statement: Statement, template: str) -> list[tuple[str, str]]:
-        """Return the template names (``TP/1``, …, or ``TP/soft``) and prompts of a statement."""
+        """Return pairs of template name (``TP/1``, …, or ``TP/soft``) and prompt for a statement."""
         task, subject = statement.task, statement.subject
         name = self.format_name(subject, task)
         if template == "soft":
@@ -93,17 +93,17 @@ class Wording:
         return [(f"{task}/1", self.constraint(task, subject, SLOT))]
 
     def soft(self, task: str, subject: str, object_: str) -> str:
-        """Put the task's three soft tokens between subject and object."""
+        """Return a sentence with the task's three soft tokens between subject and object."""
         return f"{subject} <{task}1> <{task}2> <{task}3> {object_} ."
 
     def constraint(self, task: str, property_: str, object_: str) -> str:
-        """Word a property's domain or range."""
+        """Return the sentence that states a property's domain or range."""
         pattern = self.patterns[property_]
         clause = f"to {pattern.as_subject}" if task == "DM" else pattern.as_object
         return f"One has to be a particular {object_} {clause} ."
 
     def first_premise(self, rule: str, subject: str, object_: str, template: str) -> str:
-        """Word the first premise of a rule: the statement."""
+        """Return the sentence of a rule's first premise, which states a fact of the ontology."""
         task = RULES[rule]
         if template == "soft":
             return self.soft(task, self.format_name(subject), object_)
@@ -114,23 +114,23 @@ class Wording:
         return f"Every {subject} is a particular {object_} ."
 
     def second_premise(self, rule: str, subject: str, template: str) -> str:
-        """Word the second premise of a rule, which is about the pseudoword."""
+        """Return the sentence of a rule's second premise, which is about the pseudoword."""
         if rule in ("rdfs2", "rdfs3", "rdfs7"):
             return self.patterns[subject].text
         return self._pseudoword_sentence(rule, subject, template)
 
     def hypothesis(self, rule: str, template: str) -> str:
-        """Word the conclusion about the pseudoword, with a slot."""
+        """Return the sentence of a rule's conclusion about the pseudoword, with a slot for the answer."""
         return _RELATION_CLOZE if rule == "rdfs7" else self._pseudoword_sentence(rule, SLOT, template)
 
     def predisposition(self, rule: str, template: str) -> str:
-        """Word the second premise with a slot for its object."""
+        """Return the sentence of a rule's second premise, with a slot for its object or its relation."""
         if rule in ("rdfs2", "rdfs3", "rdfs7"):
             return _RELATION_CLOZE
         return self._pseudoword_sentence(rule, SLOT, template)
 
     def join(self, first: str, second: str, hypothesis: str, conjunction: str) -> str:
-        """Join premises and hypothesis to one text; a premise that is not shown is empty."""
+        """Join premises, conjunction and hypothesis into one text; a hidden premise is an empty string."""
         if conjunction == "soft":
             parts = [first, "<s4>" if first and second else "", second, "<s5>", _without_capital(hypothesis)]
         else:
@@ -147,7 +147,7 @@ class Wording:
 
 
 def make_wording(statements: Statements, compat: str | None = None) -> Wording:
-    """Return merkhet's wording, or with ``compat="paper"`` that of the paper's released code."""
+    """Return merkhet's prompt texts, or with ``compat="paper"`` the prompt texts of the paper's released code."""
     if compat == "paper":
         from merkhet.suites.ontoprobe.questions.paper_compat import PaperWording
 
@@ -156,5 +156,5 @@ def make_wording(statements: Statements, compat: str | None = None) -> Wording:
 
 
 def _without_capital(hypothesis: str) -> str:
-    """Lower-case the first word of a hypothesis that continues a sentence, unless it is a name."""
+    """Lower-case "Every" at the start of a hypothesis, which continues a sentence."""
     return f"every {hypothesis[6:]}" if hypothesis.startswith("Every ") else hypothesis

@@ -18,32 +18,32 @@ from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, resolv
 
 TASKS = MEMORIZING
 PREDICATES = {"TP": "type", "SCO": "subclass of", "SPO": "subproperty of", "DM": "domain", "RG": "range"}
-"""Predicate of the facts of each task."""
+"""Predicate in the facts table, by task."""
 SPLIT_SIZE = 10
-"""Number of statements of a task in train, and in dev."""
+"""Number of statements of a task in the train split, and in the dev split."""
 
 _RESERVED = re.compile(rf"{re.escape(SLOT)}|\[[XY]\]|<(?:TP|SCO|SPO|DM|RG|s)\d>")
 
 
 @dataclass(frozen=True)
 class Statement:
-    """The gold answers of a task about a subject."""
+    """Subject of a task with its gold answers."""
 
     task: str
     subject: str
     golds: tuple[str, ...]
-    """Right answers, nearest first: the classes of an instance, the superclasses of a class, …"""
+    """Gold answers, nearest first: the classes of an instance, the superclasses of a class, …"""
     split: str
 
     @cached_property
     def fact_id(self) -> str:
-        """Content id, independent of the split."""
+        """Content id of task, subject and gold answers, independent of the split."""
         return content_id("f", self.task, self.subject, list(self.golds))
 
 
 @dataclass(frozen=True)
 class Statements:
-    """Statements with the candidates of their answers and the patterns of their properties."""
+    """Statements, candidate answers, and patterns of properties."""
 
     statements: tuple[Statement, ...]
     classes: tuple[str, ...]
@@ -55,13 +55,13 @@ class Statements:
     remarks: tuple[str, ...] = ()
 
     def for_task(self, task: str, split: str | None = None) -> list[Statement]:
-        """Return the statements of a task, of one split or all."""
+        """Return the statements of a task in ``split``, or in all splits if ``split`` is None."""
         return [
             statement for statement in self.statements if statement.task == task and split in (None, statement.split)
         ]
 
     def infixes(self, properties: Iterable[str]) -> list[str]:
-        """Return the pattern infixes of the properties that have a pattern."""
+        """Return the text between [X] and [Y] for each property that has a pattern."""
         return [self.patterns[label].infix for label in properties if label in self.patterns]
 
 
@@ -74,20 +74,20 @@ def gather_statements(
 ) -> Statements:
     """Make the statements of the five memorizing tasks from an ontology, with splits drawn by the seed.
 
-    * Things with the same name are one subject; the gold answers of each are golds of the subject.
-    * An instance with several types, none an ancestor of another, has all of them as golds.
-    * What is equivalent to a gold is a gold.
-    * A property with alternative domains or ranges has no statement about them.
+    * Entities with the same name are merged into one subject, which has the gold answers of all these entities.
+    * An instance with several types has all its types as gold answers.
+    * Equivalents of a gold answer are gold answers too.
+    * A property with alternative domains has no domain statement; the same holds for ranges.
     * Classes and properties with an ambiguous label are candidates, but not subjects.
 
-    The result does not depend on the order of the ontology.
+    The order of entries in the ontology does not affect the result.
 
     Args:
         instances_per_class: Maximum number of direct instances drawn from each class.
-        patterns: Patterns of properties by label (:func:`read_patterns`) that replace those made from the label.
+        patterns: Patterns of properties by label (:func:`read_patterns`) that replace patterns made from labels.
 
     Raises:
-        InputError: If ``patterns`` has a label that is no property.
+        InputError: If ``patterns`` has a label that is not a property.
     """
     classes, properties = _usable_names(ontology.classes), _usable_names(ontology.properties)
     remarks = [*ontology.remarks, *_unusable_remarks("classes and properties", ontology.classes, ontology.properties)]
@@ -128,14 +128,14 @@ def gather_statements(
 
 
 def split_at(rank: int, size: int = SPLIT_SIZE) -> str:
-    """Return the split of the statement at a rank: the first ``size`` are train, the next dev, the rest test."""
+    """Return the split of a statement by rank: the first ``size`` are train, the next ``size`` dev, the rest test."""
     return "train" if rank < size else "dev" if rank < 2 * size else "test"
 
 
 def _instance_types(
     ontology: Ontology, classes: Mapping[str, str], limit: int, seed: int, remarks: list[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Draw at most ``limit`` instances of each class and return their types by name."""
+    """Draw at most ``limit`` instances of each class; return the types of the instances by instance name."""
     names = _usable_names(ontology.instance_names)
     remarks += _unusable_remarks("instances", ontology.instance_names)
     members_by_class: dict[str, list[str]] = defaultdict(list)
@@ -163,7 +163,10 @@ def _instance_types(
 def _ancestor_chains(
     names: Iterable[str], ancestors: Mapping[str, tuple[str, ...]], ontology: Ontology
 ) -> dict[str, list[str]]:
-    """Return the ancestors of each class or property that has any, followed by its own equivalents."""
+    """Return the ancestors of each class or property, followed by the equivalents of the class or property.
+
+    Classes and properties without ancestors are left out.
+    """
     return {
         entity: [*_with_equivalents(ancestors[entity], ontology), *ontology.equivalents.get(entity, ())]
         for entity in names
@@ -174,22 +177,22 @@ def _ancestor_chains(
 def _stated_chains(
     side: str, names: Iterable[str], stated: Mapping[str, tuple[str, ...]], ontology: Ontology
 ) -> dict[str, list[str]]:
-    """Return the stated domains or ranges of properties; alternatives are left out, since none of them is entailed."""
+    """Return the stated domains or ranges of properties; alternatives are left out, since they are not entailed."""
     definite = [entity for entity in names if entity in stated and (side, entity) not in ontology.alternatives]
     return {entity: _with_equivalents(stated[entity], ontology) for entity in definite}
 
 
 def _with_equivalents(chain: Sequence[str], ontology: Ontology) -> list[str]:
-    """Insert the equivalents of each member of a chain after it."""
+    """Return a chain in which each member is followed by its equivalents."""
     return [entity for member in chain for entity in (member, *ontology.equivalents.get(member, ()))]
 
 
 def _merge_by_name(
     names: Mapping[str, str], chains: Mapping[str, Sequence[str]], labels: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the gold answers of each name: the chains of all entities with that name, interleaved by distance.
+    """Return the gold answers of each name, merged from all entities with this name, nearest first.
 
-    A name is never a gold answer to itself.
+    A name is never among its gold answers.
     """
     chains_by_name: dict[str, list[Sequence[str]]] = defaultdict(list)
     for entity in sorted(names):

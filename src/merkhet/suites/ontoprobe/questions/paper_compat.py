@@ -1,13 +1,13 @@
-"""Texts of the paper's released code, including its faults, for ``compat="paper"``.
+"""Prompts of the paper's released code, including its faults, for ``compat="paper"``.
 
-Differences from merkhet's own texts:
+Differences from merkhet's prompts:
 
-* ``.capitalize()`` lower-cases the rest of a name.
-* Hyphens, slashes and brackets become blanks.
-* DM and RG say "if one …" and name the class of the other side.
-* Premises are worded differently from the questions.
-* In rdfs5, rdfs9 and rdfs11 the pseudoword remains the literal text "[X]", written "[ X ]" here so that it is not
-  replaced. The inputs of rdfs9 and rdfs11 are the same.
+* ``.capitalize()`` lower-cases all letters of a name but the first.
+* Hyphens, slashes and brackets become spaces.
+* Prompts for domains (DM) and ranges (RG) say "if one …". DM names the range class, RG the domain class.
+* Premises differ in text from the memorizing questions.
+* In rdfs5, rdfs9 and rdfs11, the pseudoword remains the literal text "[X]". Here it is written "[ X ]" to prevent its
+  replacement. The inputs of rdfs9 and rdfs11 are equal.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from merkhet.suites.ontoprobe.questions.ontology_statements import Statement, St
 
 
 def to_paper_statements(statements: Statements) -> Statements:
-    """Spell names and candidates as the released code does.
+    """Return the statements with names and candidates spelled as in the released code.
 
-    Hyphens, slashes and brackets become blanks. Superclasses that are not in the list of classes become candidates.
+    Hyphens, slashes and brackets become spaces. Superclasses missing from the list of classes are added to it.
     """
 
     def respell(statement: Statement) -> Statement:
@@ -46,7 +46,7 @@ def to_paper_statements(statements: Statements) -> Statements:
 
 
 class PaperWording(Wording):
-    """Wording of the released code."""
+    """Prompt texts of the released code."""
 
     therefore = "Therefore,"
 
@@ -57,25 +57,28 @@ class PaperWording(Wording):
         }
 
     def format_name(self, text: str, task: str = "") -> str:
-        """Upper-case the first letter and lower-case all others."""
+        """Upper-case the first letter of a name and lower-case all other letters."""
         return text.capitalize()
 
     def format_candidate(self, text: str) -> str:
-        """Remove hyphens, slashes and brackets."""
+        """Replace hyphens, slashes and brackets with spaces."""
         return _plain(text)
 
     def prompts(self, statement: Statement, template: str) -> list[tuple[str, str]]:
-        """Return template names and prompts; soft prompts of domains and ranges begin in lower case."""
+        """Return pairs of template name and prompt; the subject of a soft DM or RG prompt is not capitalized."""
         if template == "soft" and statement.task in ("DM", "RG"):
             return [(f"{statement.task}/soft", self.soft(statement.task, statement.subject, SLOT))]
         return super().prompts(statement, template)
 
     def pseudoword(self, rule: str, letter: str = "X") -> str:
-        """Return a placeholder only for rules where the released code replaces it."""
+        """Return the placeholder of a pseudoword, or literal text for rules where the released code keeps "[X]"."""
         return f"[ {letter} ]" if rule in ("rdfs5", "rdfs9", "rdfs11") else super().pseudoword(rule, letter)
 
     def constraint(self, task: str, property_: str, object_: str) -> str:
-        """Word a domain or range with "if one …" and the class of the other side, or "something"."""
+        """Return a domain or range sentence with "if one …".
+
+        A domain sentence names the range class, and a range sentence the domain class, or "something" if it is unknown.
+        """
         text = self.patterns[property_].text
         particular = "particular " if object_ == SLOT else ""
         other_side = self._nearest_golds.get(("RG" if task == "DM" else "DM", property_))
@@ -83,7 +86,7 @@ class PaperWording(Wording):
         return f"One has to be a {particular}{object_} {clause}"
 
     def first_premise(self, rule: str, subject: str, object_: str, template: str) -> str:
-        """Word the first premise; that of classes has an article instead of "every"."""
+        """Return the sentence of the first premise; subclass premises have an article instead of "every"."""
         if template == "soft":
             task = RULES[rule]
             if task in ("DM", "RG"):

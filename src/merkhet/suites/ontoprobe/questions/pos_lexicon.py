@@ -75,16 +75,16 @@ INTRANSITIVE_PAST = _words(
     played ran resided served split studied taught worked
     """
 )
-# Past tense after its object: "award received" → "[X] received award [Y] .".
+# Past-tense verbs that follow their object in a label: "award received" → "[X] received award [Y] .".
 OBJECT_FIRST_PAST = _words("attended conferred founded held played received won")
-# Alone in a label, these name a time: "[X] was closed in [Y] .".
+# Participles that mean a time if they are the whole label: "closed" → "[X] was closed in [Y] .".
 DATED_PARTICIPLES = _words(
     """
     apprehended billed built closed created disbanded discontinued dissolved established founded introduced opened
     produced promoted released reopened retired updated
     """
 )
-# With a preposition, participles of events take "was": "[X] was born in [Y] .". All others take "is".
+# Before a preposition, these participles take "was": "[X] was born in [Y] .". Other participles take "is".
 EVENT_PARTICIPLES = _words(
     """
     absorbed announced appointed arrested awarded beatified born built buried canonized commissioned composed
@@ -93,7 +93,7 @@ EVENT_PARTICIPLES = _words(
     produced promoted published raised recorded released shot sworn translated written
     """
 )
-# With "by", these take "is", all others "was": "[X] is owned by [Y] .".
+# Before "by", these participles take "is": "[X] is owned by [Y] .". Other participles take "was".
 STATE_PARTICIPLES = _words(
     """
     affected approved carried caused endorsed followed funded governed headed influenced inspired led licensed

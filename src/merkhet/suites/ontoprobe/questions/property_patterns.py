@@ -29,29 +29,29 @@ _DETERMINERS = ("the", "a", "an")
 
 @dataclass(frozen=True)
 class Pattern:
-    """Sentence of a property, and its clauses about the subject or the object alone."""
+    """Sentence template of a property, with clauses that describe its subject and its object."""
 
     text: str
-    """Sentence "[X]… [Y] ."."""
+    """Sentence template, such as "[X] died in [Y] ."."""
     as_subject: str
-    """Clause after "One has to be a particular person to": "have died in something"."""
+    """Clause about the subject, after "One has to be a particular person to": "have died in something"."""
     as_object: str
-    """Clause after "One has to be a particular place": "for something to have died in one"."""
+    """Clause about the object, after "One has to be a particular place": "for something to have died in one"."""
 
     @property
     def infix(self) -> str:
-        """Text between [X] and [Y], with its leading blank: " died in", "'s spouse is"."""
+        """Text between [X] and [Y], including a leading space: " died in", "'s spouse is"."""
         return _parse_infix(self.text)
 
 
 def make_pattern(text: str) -> Pattern:
-    """Make a pattern with its clauses from a sentence "[X]… [Y] .".
+    """Make a pattern with its clauses from a sentence template "[X]… [Y] .".
 
     "[X]'s spouse is [Y] ." gives "have a spouse" and "to be the spouse of something"; "[X] died in [Y] ." gives "have
     died in something" and "for something to have died in one".
 
     Raises:
-        InputError: If the sentence has another form.
+        InputError: If the sentence template has another form.
     """
     infix = _parse_infix(text)
     if infix.startswith(("'s ", "’s ")):
@@ -62,10 +62,10 @@ def make_pattern(text: str) -> Pattern:
 def resolve_patterns(
     properties: Iterable[str], overrides: Mapping[str, Mapping[str, str]] | None = None
 ) -> dict[str, Pattern]:
-    """Return a pattern for every property: that of ``overrides``, else the one made from its label.
+    """Return a pattern for each property, from ``overrides`` or else from the label of the property.
 
     Raises:
-        InputError: If ``overrides`` has a label that is no property.
+        InputError: If ``overrides`` has a label that is not a property.
     """
     known, overrides = list(properties), overrides or {}
     for label in overrides:
@@ -79,9 +79,9 @@ def resolve_patterns(
 
 
 def read_patterns(file: Path) -> dict[str, dict[str, str]]:
-    """Read the patterns of a YAML file by property label.
+    """Read patterns by property label from a YAML file.
 
-    A label has a sentence, or a mapping of ``pattern`` and, optionally, ``as_subject`` and ``as_object``.
+    Each value is a sentence template, or a mapping with ``pattern`` and, optionally, ``as_subject`` and ``as_object``.
 
     Raises:
         InputError: For an unknown key, a pattern that is not "[X]… [Y] .", or a clause that is not text.
@@ -126,7 +126,7 @@ def _parse_infix(text: str) -> str:
 
 
 def _possessive_clauses(rest: str) -> tuple[str, str]:
-    """Make both clauses of "[X]'s spouse is [Y] ." or "[X]'s government is headed by [Y] ."."""
+    """Make the subject and object clauses of "[X]'s spouse is [Y] ." or "[X]'s government is headed by [Y] ."."""
     words = rest.split(" ")
     if words[-1] in _COPULAS and len(words) > 1:
         noun = " ".join(words[:-1])
@@ -142,7 +142,7 @@ def _possessive_clauses(rest: str) -> tuple[str, str]:
 
 
 def _verb_clauses(rest: str) -> tuple[str, str]:
-    """Make both clauses of "[X] died in [Y] .", "[X] has part [Y] ." or "[X] is part of constellation [Y] ."."""
+    """Make the subject and object clauses of "[X] died in [Y] .", "[X] has part [Y] ." and similar patterns."""
     verb = parse_verb(rest.split(" "))
     tail = verb.tail
     if not tail or tail[-1].lower() in PREPOSITIONS or _takes_object(verb):
@@ -160,7 +160,7 @@ def _verb_clauses(rest: str) -> tuple[str, str]:
 
 
 def _takes_object(verb: Verb) -> bool:
-    """Check whether an object must follow the verb and its tail: "is called", "is more expensive than"."""
+    """Check whether the verb phrase needs an object after it, such as "is called"."""
     return verb.word in _COPULAS and (is_participle(verb.tail[-1]) or len(verb.tail) == 1)
 
 

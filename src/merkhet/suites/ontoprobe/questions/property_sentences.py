@@ -1,4 +1,4 @@
-"""Sentences of properties from labels: "author" → "[X]'s author is [Y] .", "based on" → "[X] is based on [Y] ."."""
+"""Sentence templates made from labels of properties: "author" → "[X]'s author is [Y] ."."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _AUXILIARIES = {"can": "be able to", "could": "have been able to", "may": "be al
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb phrase between [X] and [Y]."""
+    """Verb phrase between [X] and [Y]."""
 
     word: str
-    """The verb as it is written."""
+    """Verb as written in the phrase."""
     infinitive: str
-    """The verb after "to", with its adverbs."""
+    """Infinitive of the verb without "to", with its adverbs."""
     tail: tuple[str, ...]
     """Words after the verb."""
     adverbs: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Verb:
 
 
 def parse_verb(words: list[str]) -> Verb:
-    """Parse a phrase of a verb with leading adverbs: "died" → "have died", "lives" → "live"."""
+    """Parse a verb phrase, which may begin with adverbs; its infinitive is "have died" for "died"."""
     index = 0
     while index + 1 < len(words) and words[index].endswith("ly") and len(words[index]) > 4:
         index += 1
@@ -57,7 +57,10 @@ def is_participle(word: str) -> bool:
 
 
 def is_plural(noun: str) -> bool:
-    """Check whether the head of a noun phrase (the word before the first preposition, or the last) is plural."""
+    """Check whether the head of a noun phrase is plural.
+
+    The head is the word before the first preposition, or else the last word.
+    """
     word = _head(noun)
     lower = word.lower()
     if lower in lexicon.PLURAL:
@@ -73,10 +76,10 @@ def is_uncountable(noun: str) -> bool:
 
 
 def sentence_from_label(label: str) -> str:
-    """Make the sentence "[X] … [Y] ." of a property from its label, by rules of English and a few exceptions.
+    """Make a sentence template "[X] … [Y] ." from the label of a property, by rules of English and a few exceptions.
 
     A noun becomes a possessive ("[X]'s author is [Y] ."). A verb, a participle with a preposition, or a noun with "of"
-    goes between subject and object.
+    is placed between subject and object.
     """
     plain = _plain(label)
     for text in (" ".join(label.split()), plain):
@@ -98,7 +101,7 @@ def sentence_from_label(label: str) -> str:
 
 
 def _verb_phrase(words: list[str], lower: list[str]) -> str | None:
-    """Return the text between [X] and [Y]; None for a label that is a noun."""
+    """Return the text between [X] and [Y], or None for a noun label that needs a possessive."""
     plain, first, last, several = " ".join(words), lower[0], lower[-1], len(words) > 1
     rest = " ".join(words[1:])
     if first == "is" and not PREPOSITIONS.intersection(lower):

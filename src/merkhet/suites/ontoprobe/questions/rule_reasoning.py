@@ -24,14 +24,13 @@ def reasoning_questions(
 ) -> tuple[list[Row], list[Row]]:
     """Make the reasoning questions of the rules.
 
-    Each statement of the test split is asked with both premises shown, with one, with none, and as a control
-    (``other``) with a first premise that does not apply. Its predisposition questions decide whether a model assumes
-    the second premise by itself. Statements of the other splits are asked with both premises shown, to train
-    conjunctions, unless their subject is asked in test. With ``compat="paper"`` the training and development
-    statements are those of test.
+    Each test statement is asked with both premises shown, with either premise, with none, and as a control (``other``),
+    whose first premise does not apply. A predisposition question decides whether a model assumes the second premise
+    without reading it. Train and dev statements are asked with both premises shown, to train conjunctions, unless their
+    subject is in the test split. With ``compat="paper"``, train and dev questions use test statements.
 
     Args:
-        memorizing_rows: Memorizing questions, which decide whether a model knows the first premise.
+        memorizing_rows: Rows of the memorizing questions, which decide whether a model knows the first premise.
 
     Returns:
         Rows of the questions table and rows of the premises table.
@@ -65,7 +64,7 @@ def reasoning_questions(
 
 
 def draw_statements(statements: Sequence[Statement], limit: int | None, seed: int) -> list[Statement]:
-    """Draw at most ``limit`` statements by seed and content, keeping their order.
+    """Draw at most ``limit`` statements by seed and content, in their original order.
 
     A draw with a larger limit contains every draw with a smaller one.
     """
@@ -77,7 +76,7 @@ def draw_statements(statements: Sequence[Statement], limit: int | None, seed: in
 
 
 class RuleQuestionMaker:
-    """Maker of the questions of rules over statements of an ontology."""
+    """Maker of reasoning questions from the statements of an ontology."""
 
     def __init__(self, statements: Statements, options: OntologyOptions) -> None:
         self.statements = statements
@@ -90,7 +89,7 @@ class RuleQuestionMaker:
             self._golds_by_subject[statement.task, statement.subject].update(statement.golds)
 
     def askable_statements(self, rule: str) -> list[Statement]:
-        """Return the distinct statements that a rule can be asked about."""
+        """Return the distinct statements that can be the first premise of a rule's questions."""
         statements: dict[str, Statement] = {}
         for statement in self.statements.for_task(RULES[rule]):
             if self.target(rule, statement) is not None and self._has_pattern(rule, statement):
@@ -98,12 +97,15 @@ class RuleQuestionMaker:
         return list(statements.values())
 
     def test_statements(self, rule: str) -> list[Statement]:
-        """Draw the rule's askable statements of the test split, at most ``options.premises``."""
+        """Draw at most ``options.premises`` of the rule's askable statements in the test split."""
         test = [statement for statement in self.askable_statements(rule) if statement.split == "test"]
         return draw_statements(test, self.options.premises, self.options.seed)
 
     def training_questions(self, rule: str, askable: Sequence[Statement], form: str) -> Iterator[Row]:
-        """Yield the train and dev questions of conjunctions, without subjects and prompts of the test split."""
+        """Yield the train and dev questions for learning conjunctions, without subjects and prompts of the test split.
+
+        With ``compat="paper"``, yield questions about test statements instead.
+        """
         test = [statement for statement in askable if statement.split == "test"]
         if self.options.compat == "paper":
             for index, statement in enumerate(test[: 2 * SPLIT_SIZE]):
@@ -118,13 +120,16 @@ class RuleQuestionMaker:
                     yield row
 
     def conclusions(self, rule: str, statement: Statement) -> tuple[str, ...]:
-        """Return what follows by the rule, nearest first: classes, properties, or for rdfs7 pattern infixes."""
+        """Return the conclusions of a rule, nearest first.
+
+        Conclusions are classes or properties. For rdfs7, they are pattern texts between [X] and [Y].
+        """
         if rule != "rdfs7":
             return statement.golds
         return tuple(dict.fromkeys(self.statements.infixes(statement.golds)))
 
     def target(self, rule: str, statement: Statement) -> str | None:
-        """Return the nearest conclusion that is a candidate."""
+        """Return the nearest conclusion of the rule that is a candidate, or None."""
         return nearest_candidate(self.conclusions(rule, statement), self._candidates[rule])
 
     def question(
@@ -142,8 +147,8 @@ class RuleQuestionMaker:
         Args:
             form: Rule, template and conjunction, such as ``rdfs9/manual-soft``.
             shown: Which premises are in the text: a key of :data:`VISIBLE_PREMISES`, or ``other`` for a control.
-            control: Statement of the first premise of a control question, whose conclusion is the answer.
-            split: Split of the question, if not that of the statement.
+            control: Statement for the first premise of a control question; its conclusions are the gold answers.
+            split: Split of the question; the split of the statement by default.
         """
         template, conjunction = form.partition("/")[2].split("-")
         first = control if control and shown == "other" else statement
@@ -161,7 +166,7 @@ class RuleQuestionMaker:
         return assign_question_id(row, shown)
 
     def predisposition(self, rule: str, statement: Statement, template: str) -> Row:
-        """Make the question whether a model assumes the second premise when no premise is shown."""
+        """Make the question that asks for the second premise when no premise is shown."""
         kind = {"rdfs5": "SPO", "rdfs9": "SCO", "rdfs11": "SCO"}.get(rule, "relations")
         if kind == "relations":
             target = self.statements.patterns[statement.subject].infix
@@ -177,10 +182,10 @@ class RuleQuestionMaker:
         return assign_question_id(question_row(statement, PREDISPOSITION, prompt, [target], **columns), PREDISPOSITION)
 
     def control_statements(self, rule: str, statements: Sequence[Statement]) -> dict[str, Statement]:
-        """Draw for each statement a control: a first premise that entails nothing with the second one.
+        """Draw a control for each statement: another first premise, which entails nothing with the second premise.
 
         Returns:
-            Controls by the fact id of the statement; a statement without any suitable control has none.
+            Controls by the fact id of the statement. Statements without a suitable control are missing.
         """
         pool = sorted(statements, key=lambda statement: statement.fact_id)
         # A premise about the subject or one of its ancestors would entail a conclusion.
@@ -199,10 +204,10 @@ class RuleQuestionMaker:
         return controls
 
     def right_answers(self, task_or_rule: str, statement: Statement) -> set[str]:
-        """Return all candidates known to be right for a statement's subject, or for the pseudoword of a rule.
+        """Return all answers known to be right for a statement's subject, or for the pseudoword of a rule.
 
-        These are the golds of all statements about the subject, their ancestors, and, where superclasses or
-        superproperties are asked for, the subject itself.
+        Right answers are the gold answers of all statements about the subject, and the ancestors of these answers. In
+        questions for superclasses and superproperties, the subject counts as right too.
         """
         task = RULES.get(task_or_rule, task_or_rule)
         right = set(self._golds_by_subject[task, statement.subject]) | set(statement.golds)
@@ -223,7 +228,7 @@ class RuleQuestionMaker:
         return ancestors
 
     def _has_pattern(self, rule: str, statement: Statement) -> bool:
-        """Check that the premises can be worded and the second one does not contain the conclusion."""
+        """Check that the rule's second premise can be written and does not state the conclusion."""
         if rule not in ("rdfs2", "rdfs3", "rdfs7"):
             return True
         pattern = self.statements.patterns.get(statement.subject)
@@ -232,7 +237,7 @@ class RuleQuestionMaker:
 
 
 def assign_question_id(row: Row, shown: str) -> Row:
-    """Set an id that also depends on the fact: two statements with one prompt and one answer are two questions."""
+    """Set a question id that also depends on the fact; statements with equal prompts and answers get different ids."""
     asked = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
     origin = ("facts", "rule", "template", "split")
     row["question_id"] = content_id("q", *(row.get(name) for name in (*asked, *origin)), shown)
@@ -242,6 +247,6 @@ def assign_question_id(row: Row, shown: str) -> Row:
 def premise_row(
     row: Row, shown: str, first: Sequence[str] = (), second: Sequence[str] = (), memory: str = "half"
 ) -> Row:
-    """Make a row of the premises table: which premises a question shows, and the questions that ask for them."""
+    """Make a row of the premises table: the premises that a question shows, and the ids of questions about premises."""
     named = {"first": list(first), "second": list(second)}
     return {"question_id": row["question_id"], "shown": shown, **named, "memory": memory}
