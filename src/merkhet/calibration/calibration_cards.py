@@ -43,7 +43,7 @@ def save_cards(probe: str, cards: Sequence[dict[str, Any]], home: Path | None = 
 
 
 def card_file(probe: str, home: Path | None = None) -> Path:
-    """Return the cache file of a probe's cards, named by the probe and, for ``file.py:function``, the file's content."""
+    """Return the cache file of a probe's cards; its name depends on the probe and, if any, its file's content."""
     try:
         identity = part_identity(probe, home)
     except InputError:  # A missing file is reported where the probe is used; here it only has no card.
