@@ -49,7 +49,7 @@ class Column:
 
     name: str
     kind: str = "text"
-    """Kind of values: text, count, share (shown in percent), points (a difference of shares), number, correlation or p."""
+    """Kind of values: text, count, share (in percent), points (a difference of shares), number, correlation or p."""
 
 
 def make_columns(*specs: str) -> tuple[Column, ...]:
