@@ -1,4 +1,4 @@
-"""Full-text index of a corpus that counts paragraphs with certain phrases."""
+"""Full-text index of a corpus that counts the paragraphs with given phrases."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _SUFFIXES = (".txt", ".jsonl", ".txt.gz", ".jsonl.gz")
 _VERSION = 1
 _CHECKSUMS = "whole.json"
 _SEPARATOR = "|"
-"""Separates a title from its paragraph. It is part of no word, so no phrase matches across it."""
+"""Separator of title and paragraph; no word contains it, so no phrase matches across it."""
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-# Words are split because the index accepts none of more than 65,530 bytes.
+# Long words are split because the index accepts at most 65,530 bytes per word.
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\W_{_IDEOGRAPHS}]{{1,200}}")
 
 
 def split_words(text: str) -> list[str]:
-    """Split a text into normalized words, without case and punctuation; hyphens split words, ideographs are words."""
+    """Split a text into words without case and punctuation; hyphens separate words, and each ideograph is a word."""
     if text.isascii():
         return _WORD.findall(text.lower())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -43,7 +43,7 @@ def corpus_files(path: Path) -> list[Path]:
     """List the text files of a corpus, sorted.
 
     Raises:
-        InputError: There are none.
+        InputError: The corpus has no text files.
     """
     if path.is_file() and path.name.endswith(_SUFFIXES):
         return [path]
@@ -58,7 +58,7 @@ def corpus_identity(value: Any, home: Path, _models: Sequence[str] = ()) -> str:
     """Hash the files of a corpus for cache keys.
 
     Raises:
-        InputError: tantivy is not installed, or there are no text files.
+        InputError: tantivy is not installed, or the corpus has no text files.
     """
     _import_tantivy()
     path = home / str(value)
@@ -66,7 +66,7 @@ def corpus_identity(value: Any, home: Path, _models: Sequence[str] = ()) -> str:
 
 
 def read_paragraphs(files: Iterable[Path]) -> Iterator[list[str]]:
-    """Yield the words of each paragraph, preceded by its article's title; split long paragraphs.
+    """Yield the words of each paragraph, preceded by the title of its article; split long paragraphs.
 
     Raises:
         InputError: A file is not UTF-8, or a gzip file is damaged.
@@ -86,7 +86,7 @@ def read_paragraphs(files: Iterable[Path]) -> Iterator[list[str]]:
 
 
 class CorpusIndex:
-    """An index of a corpus that counts paragraphs; built once for the same files, in merkhet's cache."""
+    """An index that counts paragraphs of a corpus; it is built once per set of files and stored in the cache."""
 
     def __init__(self, path: Path) -> None:
         tantivy = _import_tantivy()
@@ -107,8 +107,8 @@ class CorpusIndex:
     def count(self, phrases: Iterable[str], any_of: Iterable[str] = ()) -> int:
         """Count the paragraphs with all ``phrases`` and, if given, at least one of ``any_of``.
 
-        A phrase matches where its words are adjacent, regardless of case and punctuation. A phrase without words
-        matches everywhere.
+        A phrase matches if its words are adjacent in the paragraph, regardless of case and punctuation. A phrase
+        without words matches every paragraph.
         """
         needed = sorted({tuple(phrase_words) for text in phrases if (phrase_words := split_words(text))})
         alternatives = sorted({tuple(split_words(text)) for text in any_of})
@@ -170,7 +170,7 @@ def _file_digests(folder: Path) -> dict[str, str]:
 
 
 def _is_intact(folder: Path) -> bool:
-    """Check the files of an index against their checksums. A search skips this check."""
+    """Return whether the files of an index match their checksums, which searches do not verify."""
     try:
         checksums = json.loads((folder / _CHECKSUMS).read_bytes())
         return bool(checksums) and all(file_digest(folder / name) == checksum for name, checksum in checksums.items())
@@ -179,7 +179,7 @@ def _is_intact(folder: Path) -> bool:
 
 
 def _articles(file: Path) -> Iterator[tuple[str, Iterable[str]]]:
-    """Yield titles (or '') with the lines of their texts; a text file is one article."""
+    """Yield the title (or '') and the text lines of each article; a text file is one article."""
     with _open_text(file) as handle:
         if not file.name.endswith((".jsonl", ".jsonl.gz")):
             yield "", handle
@@ -203,7 +203,7 @@ def _open_text(file: Path) -> IO[str]:
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Join lines up to the next blank one; yield very long runs of lines in parts."""
+    """Join the lines between blank lines into paragraphs; split very long paragraphs."""
     paragraph_lines: list[str] = []
     size = 0
     for line in lines:

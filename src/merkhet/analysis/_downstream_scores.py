@@ -1,4 +1,4 @@
-"""CSV reader of scores on other tasks."""
+"""Reader of CSV files with scores on other tasks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Downstream:
     """Name of the file."""
     tasks: tuple[str, ...]
     scores: Mapping[str, Mapping[str, float]]
-    """By model and task."""
+    """Scores by model and task."""
 
 
 def downstream_identity(value: Any, home: Path, _models: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Extraction of entity names from prompts: the words that vary between prompts of one template."""
+"""Extraction of entity names from prompts, as the words that vary between prompts of one template."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from merkhet.analysis._corpus_index import split_words
 from merkhet.core import SLOT
 
 _GAP = ""
-"""Replaces the slot or a choice; no name extends across it."""
+"""Placeholder of the slot or of a removed choice; no name extends across it."""
 _ARTICLES = frozenset({"a", "an", "the"})
 _WITHIN_NAMES = _ARTICLES | {"of", "and", "in", "or", "to", "for", "by", "with", "from", "on", "at"}
 """Words that may occur inside a name, but not as its first or last word."""
@@ -23,21 +23,22 @@ _COMMON_WORDS = """
 """
 _COMMON = frozenset(_COMMON_WORDS.split())
 _FRAME_SHARE = 0.08
-"""Minimum share of a kind's prompts that contain a frame word, averaged over relations."""
+"""Minimum share of prompts that contain a frame word, averaged over relations."""
 
 Row = Mapping[str, Any]
 Kind = tuple[str, bool]
-"""A task, and whether prompts show the choices."""
+"""Kind of question: its task, and whether its prompt shows the choices."""
 
 
 def names_in_prompts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
     """Extract the names in each question's prompt, as phrases of normalized words.
 
-    A word belongs to the template if it occurs in all prompts of the template, in any task. So do common prefixes
-    and suffixes of the prompts of one form, and the words of the frames that a task puts around its sentences ("Is it
-    true that …"). Runs of the remaining words are names. Choices in a prompt are removed first; they are the names only
-    if there are no others. A template with a single fact cannot be compared: there, all but very common words count as
-    names.
+    Words that occur in all prompts of a template, in any task, are not names. Neither are common prefixes and suffixes
+    of prompts of one form, nor the frame words that a task puts around its sentences ("Is it true that …"). Runs of the
+    remaining words are names.
+
+    Choices in a prompt are removed first, and count as names only if no other name is found. The prompts of a template
+    with a single fact cannot be compared, so all words except very common ones count as names.
     """
     tokens = {row["question_id"]: _prompt_words(row) for row in rows}
     showing_choices = {row["question_id"] for row in rows if _shows_choices(row, tokens[row["question_id"]])}
@@ -71,7 +72,7 @@ def names_in_prompts(rows: Sequence[Row]) -> dict[str, tuple[str, ...]]:
 
 
 def plain_name(text: str) -> str:
-    """Normalize a name and drop its article: ``alkali metal`` for "an alkali metal"."""
+    """Normalize a name and drop its article: "an alkali metal" becomes ``alkali metal``."""
     return " ".join(_drop_article(split_words(text)))
 
 
@@ -84,7 +85,7 @@ def _frame_words(
 ) -> dict[Kind, set[str]]:
     """Find the frame words of each kind of question.
 
-    They vary within the templates of many relations and are rare in questions of other kinds, unlike names.
+    Unlike names, frame words vary within the templates of many relations and are rare in questions of other kinds.
     """
     by_kind: dict[Kind, dict[str, dict[str, list[set[str]]]]] = defaultdict(
         lambda: defaultdict(lambda: defaultdict(list))
@@ -113,9 +114,10 @@ def _frame_words(
 
 
 def _varying_words(relations: Sequence[Mapping[str, Sequence[set[str]]]]) -> dict[str, float]:
-    """Compute the share of prompts that contain each varying word: one that only some prompts of a template have.
+    """Compute the share of prompts that contain each varying word.
 
-    All relations have the same weight. Words that vary in fewer than three relations are skipped.
+    A word varies if only some prompts of a template contain it. All relations have the same weight, and words that vary
+    in fewer than three relations are skipped.
     """
     total: dict[str, float] = defaultdict(float)
     spread: Counter[str] = Counter()
@@ -143,7 +145,7 @@ def _prompt_words(row: Row) -> list[str]:
 
 
 def _shows_choices(row: Row, prompt: Sequence[str]) -> bool:
-    """Tell whether the prompt contains all choices."""
+    """Return whether the prompt contains all choices of the question."""
     return bool(row["choices"]) and all(
         _find_phrase(prompt, _drop_article(split_words(choice))) for choice in row["choices"]
     )
@@ -158,7 +160,7 @@ def _without_choices(row: Row) -> list[str]:
 
 
 def _find_phrase(tokens: Sequence[str], phrase: Sequence[str]) -> list[int]:
-    """Find the start indices of a phrase, without overlaps."""
+    """Return the start indices of the non-overlapping occurrences of a phrase."""
     starts: list[int] = []
     size = len(phrase)
     for start in range(len(tokens) - size + 1) if phrase else ():
@@ -177,7 +179,7 @@ def _strip_common_ends(texts: Sequence[list[str]]) -> list[list[str]]:
 
 
 def _join_names(tokens: Sequence[str], separators: Collection[str]) -> list[str]:
-    """Join runs of words between separators; drop small words at either end."""
+    """Join the words between separators to names; drop articles and prepositions at either end of a name."""
     runs: list[list[str]] = [[]]
     for token in tokens:
         if token in separators:

@@ -1,4 +1,4 @@
-"""Lookup of scores in the scores table, so that every analysis shows the same score."""
+"""Lookup of scores in the scores table, which keeps the scores of all analyses consistent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRECISIONS = (make_precision("1"), make_precision("10"))
 
 
 class ScoreLookup:
-    """The scores of a run by line, task, metric and class."""
+    """Scores of a run by line (model, probe and method), task, metric and class."""
 
     def __init__(self, inputs: AnalysisInput) -> None:
         self.inputs = inputs
@@ -27,38 +27,38 @@ class ScoreLookup:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The lines that have scores, in the order of the table."""
+        """Models, probes and methods that have scores, in the order of the scores table."""
         return list(dict.fromkeys(line for line, *_ in self._rows))
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks that have scores, headline tasks first."""
+        """Tasks that have scores, headline tasks first."""
         scored = dict.fromkeys(task for _, task, *_ in self._rows)
         headline = dict.fromkeys(task for task, _ in self.inputs.headline if task in scored)
         return list({**headline, **scored})
 
     @cached_property
     def sense_tasks(self) -> frozenset[str]:
-        """The tasks that compare word senses."""
+        """Tasks that compare word senses."""
         return frozenset(question.task for question in self.inputs.questions_by_id.values() if question.words)
 
     def row(self, line: Line, task: str, metric: Metric, column: str = "", value: str = "") -> Row | None:
-        """Find a row of the table; None if it is missing or has no score."""
+        """Return a row of the scores table; None if the row is missing or has no score."""
         row = self._rows.get((line, task, metric.name, column, value))
         return row if row is not None and row["value"] is not None else None
 
     def cell(self, line: Line, task: str, metric: Metric, column: str = "", value: str = "") -> Estimate | None:
-        """Find a score with its interval and number of questions; None if it is missing."""
+        """Return a score with its interval and number of questions; None if the score is missing."""
         row = self.row(line, task, metric, column, value)
         return None if row is None else Estimate(row["value"], row["low"], row["high"], row["n"])
 
     def model_cell(self, model: str, task: str, metric: Metric) -> Estimate | None:
-        """Find the score by which a model is compared; None if it is missing."""
+        """Return a model's score by its first probe and method (:meth:`first_line`); None if it is missing."""
         line = self.first_line(model, task)
         return None if line is None else self.cell(line, task, metric)
 
     def metrics(self, task: str) -> list[Metric]:
-        """Choose the metrics of a task: P@1 and P@10 for cloze tasks, else the headline metric."""
+        """Return the metrics of a task: P@1 and P@10 for cloze tasks, otherwise the headline metric."""
         headline = [metric for name, metric in self.inputs.headline if name == task]
         scored = {metric_name for _, row_task, metric_name, *_ in self._rows if row_task == task}
         precisions = [metric for metric in PRECISIONS if metric.name in scored]
@@ -67,7 +67,7 @@ class ScoreLookup:
         return [metric for metric in dict.fromkeys([*headline, *precisions[:1]]) if metric.name in scored][:1]
 
     def first_line(self, model: str, task: str) -> Line | None:
-        """Find the line by which a model is compared on a task: the first with a score that is not a single layer."""
+        """Return the first probe and method that scored a model on a task, except single-layer methods; or None."""
         scored_lines = (
             line
             for (line, row_task, _, column, _), row in self._rows.items()
@@ -76,7 +76,10 @@ class ScoreLookup:
         return next(scored_lines, None)
 
     def classes(self, task: str) -> list[str]:
-        """List the classes that a task's score is averaged over, in the card's order; empty if there is only one."""
+        """Return the classes that a task's score is averaged over; empty if the task has only one class.
+
+        Domains are in the order of the data card, other classes in alphabetical order.
+        """
         scored = {
             value for _, row_task, _, column, value in self._rows if (row_task, column) == (task, self.class_column)
         }
@@ -86,10 +89,10 @@ class ScoreLookup:
 
     @property
     def class_column(self) -> str:
-        """The column that holds the classes."""
+        """Name of the column that holds the classes."""
         return self.inputs.average_over or "domain"
 
 
 def is_layer(line: Line) -> bool:
-    """Tell whether a line compares the hidden states of a single layer."""
+    """Return whether the method of a line uses the hidden states of a single layer."""
     return is_layer_method(line.method)

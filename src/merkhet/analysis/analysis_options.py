@@ -17,13 +17,14 @@ from merkhet.core.settings import Expected
 
 @dataclass(frozen=True)
 class ReadBy:
-    """The analysis that reads an option, and the function that makes the cache key of its value."""
+    """Annotation of an option: the analysis that reads it, and a function for its cache key."""
 
     analysis: str
     identity: str | None = None
-    """``module:function`` of (value, study folder, names of the models); the value itself if None.
+    """Reference ``module:function`` of the function; None uses the value itself as the cache key.
 
-    It raises InputError for a value that the analysis cannot use, before any model is asked.
+    The function receives the value, the study folder and the names of the models. It raises InputError, before any
+    model is asked, if the analysis cannot use the value.
     """
 
 
@@ -34,11 +35,11 @@ def _increasing(edges: tuple[int, ...]) -> tuple[int, ...]:
 
 
 EDGES = (16, 32, 48, 64, 96, 128)
-"""Default edges of buckets, in characters."""
+"""Default edges of the text-length buckets, in characters."""
 
 
 class LengthOptions(Options):
-    """Tasks and buckets of the analysis of text lengths."""
+    """Tasks and bucket edges of the analysis of text lengths."""
 
     tasks: Annotated[tuple[str, ...], Listed, Unique] = ("encyclopedia",)
     edges: Annotated[
@@ -50,7 +51,7 @@ class LengthOptions(Options):
 
 
 class AnalysisOptions(Options):
-    """Options of the analyses that any suite may have."""
+    """Options of the analyses, available in every suite."""
 
     pairs: Annotated[
         tuple[Annotated[tuple[str, str], Listed], ...] | None,
@@ -79,13 +80,13 @@ class AnalysisOptions(Options):
     )
 
     def at(self, home: Path) -> AnalysisOptions:
-        """Return the options with paths relative to the working directory instead of ``home``."""
+        """Return the options with all paths resolved against the folder ``home``."""
         paths = {name: home / value for name, value in self if isinstance(value, Path)}
         return self.model_copy(update=paths)
 
 
 def available_options(analyses: Sequence[str]) -> dict[str, ReadBy]:
-    """List the options of these analyses."""
+    """Return the options of ``analyses`` by name."""
     entries = {
         name: next(entry for entry in field.metadata if isinstance(entry, ReadBy))
         for name, field in AnalysisOptions.model_fields.items()
@@ -94,28 +95,28 @@ def available_options(analyses: Sequence[str]) -> dict[str, ReadBy]:
 
 
 def reads_files(analysis: str) -> bool:
-    """Tell whether an analysis has an option that names a file or a folder."""
+    """Return whether an analysis has an option that names a file or a folder."""
     return any(
         StudyPath in get_args(AnalysisOptions.model_fields[name].annotation) for name in available_options([analysis])
     )
 
 
 def select_options(options: Mapping[str, Any], analyses: Sequence[str]) -> dict[str, Any]:
-    """Select the options of these analyses from a study's."""
+    """Select the options of ``analyses`` from the options of a study."""
     return {name: options[name] for name in available_options(analyses) if options.get(name) is not None}
 
 
 def option_identities(
     options: Mapping[str, Any], analyses: Sequence[str], home: Path, models: Sequence[str]
 ) -> dict[str, Any]:
-    """Return what the options of the analyses contribute to the cache key.
+    """Return the cache-key value of each option that ``analyses`` read.
 
     Args:
-        home: The study's folder.
+        home: Folder of the study.
         models: Names of the study's models.
 
     Raises:
-        InputError: An analysis cannot use a value.
+        InputError: An analysis cannot use the value of an option.
     """
     known = available_options(analyses)
     return {

@@ -34,7 +34,7 @@ _CHOICE_NAMES = {
     _POSITION: tuple(str(number + 1) for number in range(len(ascii_uppercase))),
 }
 _FEWEST_CHOICES = 20
-"""Minimum number of choices for a sentence about bias."""
+"""Minimum number of choices that a model must have made for a sentence about its bias."""
 _FORMS = {
     "rank": "ranked by likelihood",
     "choose": "chosen by letter",
@@ -43,7 +43,7 @@ _FORMS = {
     "judge": "judged",
 }
 Part = tuple[list[Table], list[Figure], list[str]]
-"""Tables, figures and sentences of a part of the analysis."""
+"""Tables, figures and sentences of one section of the analysis."""
 _EXPLANATION = (
     "The same questions, asked by several probes. Choices are shown in random order, so that the right one is at "
     "every position equally often: a model without position bias chooses each position as often as it is right. Bias "
@@ -57,7 +57,7 @@ _EXPLANATION = (
 
 
 def forms(inputs: AnalysisInput) -> Analysis | None:
-    """Analyse the bias of choices by letter, and the agreement between probes; None without chat models."""
+    """Analyse outcomes, position and letter bias, and agreement between probes; None without chat models."""
     chat_lines = [line for line in inputs.usable if any(row.get("outcome") for row in inputs.usable[line].values())]
     if not chat_lines:
         return None
@@ -89,7 +89,7 @@ def _outcomes(inputs: AnalysisInput, lines: Sequence[Line]) -> Part:
 
 
 def count_choices(inputs: AnalysisInput, answers: Sequence[Row], kind: str) -> tuple[FloatArray, FloatArray]:
-    """Count over all orders how often each position (or letter) was chosen, and how often it was the right one."""
+    """Count how often each position (or letter) was chosen and how often it was right, over all orders of choices."""
     width = max((_choice_count(inputs, row) for row in answers), default=0)
     chosen, right = np.zeros(width), np.zeros(width)
     for row in answers:
@@ -105,7 +105,7 @@ def _choice_index(choice: int | str) -> int:
 
 
 def _shown_kinds(answers: Sequence[Row]) -> tuple[str, ...]:
-    """Name the kinds of choices to show: letters, and positions if letters were shuffled independently of positions."""
+    """Return the biases to report: letters, and also positions if letters were shuffled independently."""
     shuffled = any(
         ascii_uppercase.index(letter) != position
         for row in answers
@@ -123,7 +123,8 @@ def choice_bias(chosen: FloatArray, right: FloatArray) -> float:
 
     .. math:: \tfrac{1}{2} \sum_k |c_k - r_k|
 
-    with the shares of choices and of right choices at each position k; in [0, 1], NaN if nothing was chosen.
+    with the share c of choices and the share r of right choices at each position k. In [0, 1]; NaN if nothing was
+    chosen.
     """
     if not chosen.sum():
         return float("nan")
@@ -168,7 +169,7 @@ def _bias(inputs: AnalysisInput, lines: Sequence[Line]) -> Part:
 
 
 def _profile_points(label: str, model: str, counts: FloatArray, kind: str) -> list[Row]:
-    """Make the points of a line: the share of choices of each letter or position."""
+    """Make the data points of a figure's line: the share of choices of each letter or position."""
     total = float(counts.sum())
     return [
         {"x": name, "line": label, "model": model, **vars(Estimate(count / total, n=int(total)))}
@@ -177,7 +178,7 @@ def _profile_points(label: str, model: str, counts: FloatArray, kind: str) -> li
 
 
 def _accuracy_at_position(inputs: AnalysisInput, answers: Sequence[Row], task: str, position: int) -> Estimate:
-    """Compute the accuracy on orders that show the right choice at a position: the first (0) or the last (-1)."""
+    """Compute the accuracy when the right choice is shown first (``position`` 0) or last (-1)."""
     values, ids = [], []
     for row in answers:
         for chosen, right in zip(row["positions"], row["right_positions"], strict=True):
@@ -188,10 +189,10 @@ def _accuracy_at_position(inputs: AnalysisInput, answers: Sequence[Row], task: s
 
 
 def _same_choice_share(inputs: AnalysisInput, answers: Sequence[Row]) -> Estimate | None:
-    """Compute the share of questions in which all orders led to the same choice; None without questions."""
+    """Compute the share of questions for which all orders led to the same choice; None without questions."""
     values = []
     for row in answers:
-        # The orders are rotations of one order, so that a choice keeps its distance from the right one.
+        # The orders are rotations of one order, so a choice keeps its distance from the right choice.
         width = _choice_count(inputs, row)
         offsets = {
             None if chosen is None else (chosen - right) % width
@@ -221,7 +222,7 @@ def _describe_bias(inputs: AnalysisInput, line: Line) -> list[str]:
 
 
 def _lines_by_model(inputs: AnalysisInput) -> dict[str, dict[str, Line]]:
-    """Find the first line of each probe, for models that were asked by several probes."""
+    """Return each model's first method of each probe, for models that were asked by several probes."""
     by_model: dict[str, dict[str, Line]] = defaultdict(dict)
     for line in inputs.usable:
         if line.probe in _FORMS and inputs.usable[line] and "@" not in line.method:
@@ -230,7 +231,7 @@ def _lines_by_model(inputs: AnalysisInput) -> dict[str, dict[str, Line]]:
 
 
 def _agreement(inputs: AnalysisInput) -> Part:
-    """Compare for each model and pair of probes how often both are right or both wrong, with kappa."""
+    """Compute, for each model and pair of probes, how often both are right or both wrong, and Cohen's kappa."""
     rows, points, sentences = [], [], []
     for model, lines in _lines_by_model(inputs).items():
         for probes in combinations([probe for probe in _FORMS if probe in lines], 2):

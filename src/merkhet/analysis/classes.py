@@ -23,7 +23,7 @@ _EXPLANATION = (
 
 
 def classes(inputs: AnalysisInput) -> Analysis | None:
-    """Tabulate scores by probe, of word senses, and unusable questions; None without P@k or sense tasks."""
+    """Tabulate scores by task and class, word senses and unusable questions; None without P@k or sense tasks."""
     lookup = ScoreLookup(inputs)
     cloze_tasks = (task for task in lookup.tasks if task not in lookup.sense_tasks)
     clozes = [task for task in cloze_tasks if any(metric in PRECISIONS for metric in lookup.metrics(task))]
@@ -46,7 +46,7 @@ def classes(inputs: AnalysisInput) -> Analysis | None:
 
 
 def _explain_rankings(lookup: ScoreLookup) -> list[str]:
-    """Explain the methods of cloze tasks, if words were ranked in two ways."""
+    """Explain the methods of cloze tasks if words were ranked both among the vocabulary and among the answers."""
     methods = {
         probe: list(dict.fromkeys(line.method for line in lookup.lines if line.probe == probe)) for probe in _AMONG
     }
@@ -66,7 +66,7 @@ def _explain_unusable(inputs: AnalysisInput) -> str:
 
 
 def _task_table(lookup: ScoreLookup, lines: Sequence[Line], among: str, tasks: Sequence[str]) -> Table | None:
-    """Tabulate lines and metrics by task."""
+    """Tabulate scores with a row for each model, method and metric, and a column for each task."""
     labels = label_lines(lines)
     metrics = list(dict.fromkeys(metric for task in tasks for metric in lookup.metrics(task)))
     used = [task for task in tasks if any(lookup.cell(line, task, metric) for line in lines for metric in metrics)]
@@ -81,7 +81,7 @@ def _task_table(lookup: ScoreLookup, lines: Sequence[Line], among: str, tasks: S
 
 
 def _class_table(lookup: ScoreLookup, lines: Sequence[Line], among: str, task: str) -> Table | None:
-    """Tabulate classes and lines by metric, grouped by class."""
+    """Tabulate scores with a row for each class, model and method, and a column for each metric."""
     labels, metrics = label_lines(lines), lookup.metrics(task)
     rows = []
     for name in lookup.classes(task):
@@ -124,7 +124,7 @@ def _unusable_table(inputs: AnalysisInput) -> Table | None:
 
 
 def _describe_classes(lookup: ScoreLookup, model: str, tasks: Sequence[str], probes: Sequence[str]) -> list[str]:
-    """State for each task the best and the weakest class of a model, by the first probe with scores."""
+    """Describe the best and the weakest class of a model on each task, by the first probe with scores."""
     sentences = []
     for task in tasks:
         metric = lookup.metrics(task)[0]
@@ -161,7 +161,7 @@ def _describe_extremes(lookup: ScoreLookup, model: str, task: str, where: str, k
 
 
 def _class_name(lookup: ScoreLookup, value: str) -> str:
-    """Name a class, with the name of the data card if there is one."""
+    """Return the name of a class, followed by its name in the data card if that differs."""
     name = (lookup.inputs.data_card.get("names") or {}).get(value)
     return f"{value} ({name})" if name and name != value else value
 

@@ -23,60 +23,60 @@ from merkhet.metrics.ranks import FloatArray
 
 Row = dict[str, Any]
 CONDITION_SETTINGS = ("facts", "conflict", "static", "dynamic")
-"""Settings in which conditions may differ."""
+"""Settings in which training conditions may differ."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A paired difference between two models. A number that is not available is None."""
+    """A paired difference between two models; numbers that are not available are None."""
 
     task: str
     metric: str
     model: str
     other: str
     difference: float
-    """Score of ``model`` minus score of ``other`` on the questions that both were asked."""
+    """Score of ``model`` minus score of ``other`` on the questions that both models were asked."""
     low: float
     high: float
     p: float
-    """p of a permutation test, Holm-corrected over the table."""
+    """P-value of a permutation test, Holm-corrected over the table."""
     n: int
     """Number of questions."""
     p_raw: float | None = None
-    """The same p, uncorrected."""
+    """Uncorrected p-value of the permutation test."""
     q: float | None = None
-    """Benjamini-Hochberg q over the table."""
+    """P-value after Benjamini and Hochberg's correction over the table."""
     mcnemar: float | None = None
-    """Uncorrected p of McNemar's test."""
+    """Uncorrected p-value of McNemar's test."""
     effect: float | None = None
     """Cohen's d of the paired values."""
     odds: float | None = None
     """Odds ratio of the questions that only one of the models has right."""
     detectable: float | None = None
-    """The smallest true difference that a single test finds in 80% of samples (:mod:`merkhet.metrics.paired_tests`)."""
+    """Smallest true difference that a single test detects with 80% power (:mod:`merkhet.metrics.paired_tests`)."""
     facts: int | None = None
     """Number of clusters among the questions."""
     group_column: str | None = None
     group: str | None = None
-    """The group that is compared: a value of ``group_column``."""
+    """Compared group of questions: a value of ``group_column``."""
 
 
 @dataclass(frozen=True)
 class Condition:
-    """How a model was trained before it was asked."""
+    """Training condition of a model."""
 
     base: str
-    """The model before training."""
+    """Name of the model before training."""
     label: str
-    """Follows the name of the model."""
+    """Label of the condition, which follows the name of the model."""
     settings: Mapping[str, Any]
     """Settings that differ between conditions: facts, conflict, static, dynamic."""
 
 
 def are_comparable(first: Condition | None, second: Condition | None) -> bool:
-    """Tell whether two models differ in one respect only.
+    """Return whether two models differ in exactly one respect: one setting, or the base model.
 
-    Conditions of one base model must differ in one setting; different base models must have the same condition.
+    Models without a condition are always comparable.
     """
     if first is None or second is None:
         return True
@@ -86,7 +86,7 @@ def are_comparable(first: Condition | None, second: Condition | None) -> bool:
 
 @dataclass(frozen=True)
 class SharedValues:
-    """Metric values of two models on the questions that both were asked."""
+    """Metric values of two models on the questions that both models were asked."""
 
     codes: IntArray
     """Codes of the questions."""
@@ -97,16 +97,17 @@ class SharedValues:
 class PairedModels:
     """Answers of models, paired by question and clustered by fact.
 
-    Two models are compared by the first probe that both were asked by, each by its first method that does not use a
-    single layer. A question with several answers counts once, by their mean. A question for which a metric is undefined
-    is skipped.
+    Two models are compared by the first probe that was used with both. For each model, the first method of this probe
+    counts; methods that use a single layer come last. A question with several answers counts once, with their mean. A
+    question for which a metric is undefined is skipped.
 
     Args:
-        clusters: The fact of each question.
-        classes: The class of each question; with it, a difference is the mean over classes.
-        unusable_is_wrong: Score unusable questions 0, in metrics that are a share and better if higher; else skip them.
-        statements: Whether questions are statements: variants of one are paired (see :func:`statement_id`), and
-            those of one prompt are one observation.
+        clusters: Fact of each question, by question id.
+        classes: Class of each question, by question id; a difference is then the mean over classes.
+        unusable_is_wrong: Score unusable questions as 0 in metrics that are shares and better if higher. By default,
+            unusable questions are skipped.
+        statements: Whether questions are statements. Variants of a statement are then paired (see
+            :func:`statement_id`), and statements with the same prompt are one observation.
     """
 
     def __init__(
@@ -130,22 +131,22 @@ class PairedModels:
         numbers = {name: number for number, name in enumerate(dict.fromkeys(pairs))}
         self._pair_codes = np.array([numbers[name] for name in pairs], dtype=np.int64)
         self.methods: dict[tuple[str, str], dict[str, str]] = {}
-        """The method of every probe, by model and task."""
+        """Method of each probe, by model and task."""
         for model, task, probe, method in sorted(self.table.cell_rows, key=lambda key: is_layer_method(key[3])):
             self.methods.setdefault((model, task), {}).setdefault(probe, method)
 
     @property
     def models(self) -> list[str]:
-        """The models that answered, in the order of the answers."""
+        """Models that have answers."""
         return list(dict.fromkeys(model for model, _ in self.methods))
 
     def shared_probe(self, pair: tuple[str, str], task: str) -> str | None:
-        """Return the first probe that both models were asked by."""
+        """Return the first probe that was used with both models; None if there is no such probe."""
         first, second = (self.methods.get((model, task), {}) for model in pair)
         return next((probe for probe in first if probe in second), None)
 
     def shared_values(self, pair: tuple[str, str], task: str, metric: Metric) -> SharedValues | None:
-        """Return the values of both models on the shared questions; None if the metric does not apply."""
+        """Return the values of both models on shared questions; None without a shared probe or applicable metric."""
         probe = self.shared_probe(pair, task)
         if probe is None:
             return None
@@ -175,9 +176,10 @@ class PairedModels:
         groups: Mapping[str, str] | None = None,
         column: str | None = None,
     ) -> list[Comparison]:
-        """Compare two models on a task, with uncorrected p, the better one first; within each group if given.
+        """Compare two models on a task, or within each of its groups; the better model comes first.
 
-        As in the scores, a group's difference is the plain mean over its questions. Empty for fewer than two facts.
+        P-values are uncorrected. The difference in a group is the plain mean over its questions. Comparisons with fewer
+        than two facts are left out.
         """
         shared = self.shared_values(pair, task, metric)
         if shared is None:
@@ -235,13 +237,13 @@ def compare_models(
     conditions: Mapping[str, Condition] | None = None,
     **options: Any,
 ) -> list[Comparison]:
-    """Compare every pair of models on every headline metric, with p-values that are corrected over the table.
+    """Compare every pair of models on every headline metric, with p-values corrected over all comparisons.
 
     Args:
-        groups: The group of each question, to compare within each group.
-        column: The column that the groups come from.
-        models: Models to compare; all by default.
-        conditions: Conditions that models were trained under; only comparable ones are compared.
+        groups: Group of each question, by question id, to compare models within each group.
+        column: Column that the groups come from.
+        models: Models to compare; all models by default.
+        conditions: Training condition of each model; only comparable models are compared (:func:`are_comparable`).
         options: Further arguments of :class:`PairedModels`.
 
     Returns:
@@ -264,19 +266,19 @@ def compare_models(
 
 
 def statement_id(question_id: str) -> str:
-    """Return the id shared by variants of a statement that differ in their right answers: the part up to ``~``."""
+    """Return the part of a question id before ``~``, shared by variants of a statement with other right answers."""
     return question_id.partition("~")[0]
 
 
 def is_layer_method(method: str) -> bool:
-    """Tell whether a method uses a single layer; a model is compared by such a method only if it has no other."""
+    """Return whether a method uses a single layer; other methods are preferred in comparisons."""
     return "@" in method
 
 
 def correct_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Correct the p-values of one table: p by Holm, q by Benjamini and Hochberg.
+    """Correct the p-values of all ``comparisons``: p by Holm, q by Benjamini and Hochberg.
 
-    Both start from ``p_raw`` where it is set, so that tables can be joined and corrected again.
+    The corrections start from ``p_raw`` if it is set, so joined tables can be corrected again.
     """
     raw_p = np.array(
         [comparison.p if comparison.p_raw is None else comparison.p_raw for comparison in comparisons], dtype=np.float64

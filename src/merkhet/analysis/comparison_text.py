@@ -1,4 +1,4 @@
-"""Sentences on comparisons of models: pairs, verdicts, orders, power and warnings."""
+"""Sentences on comparisons of models: verdicts on pairs, order of models, power and warnings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from merkhet.metrics.metrics import get_metric, is_metric
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
 WEAK = 0.1
-"""A comparison without a significant difference is weak if it would miss even a difference of this size."""
+"""Detectable difference above which a comparison without a significant difference is weak."""
 FEW_FACTS = 30
 _MOST_COMPARED = 8
 _MOST_NAMED = 6
@@ -39,14 +39,14 @@ _SIGNS = "> significantly ahead, ≈ no significant difference"
 _NO_ORDER = "no consistent order"
 
 TaskNames = Mapping[tuple[str, str], str]
-"""The name of each pair of task and metric."""
+"""Names of pairs of task and metric."""
 Relations = Mapping[frozenset[str], tuple[str, str]]
-"""The relation of each pair of models, with the model that is ahead if it is AHEAD."""
+"""Relation of each pair of models, and the better model if the relation is AHEAD."""
 
 
 @dataclass(frozen=True)
 class PairVerdict:
-    """The verdict of all comparisons of two models."""
+    """Verdict from all comparisons of two models."""
 
     model: str
     other: str
@@ -54,27 +54,27 @@ class PairVerdict:
     """AHEAD (``model`` is ahead of ``other``), MIXED or ALIKE."""
     sentence: str
     weak: bool
-    """Whether a comparison without a significant difference has low power."""
+    """Whether any comparison without a significant difference has low power."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict over all models."""
+    """Verdict on all models."""
 
     sentences: tuple[str, ...]
     order: str | None
-    """The order of the models, if there are more than two."""
+    """Order of the models; None with a single pair or a reference model."""
     pairs: tuple[PairVerdict, ...]
 
 
 def give_verdict(
     comparisons: Sequence[ComparisonRow], reference: str | None = None, verb: str = "knows more"
 ) -> Verdict:
-    """Give a verdict in words from comparisons over whole tasks.
+    """Summarize comparisons over whole tasks in a verdict.
 
     Args:
-        reference: Compare all other models with this one only.
-        verb: The predicate of the better model.
+        reference: Model that all others are compared with, if not all pairs are compared.
+        verb: Predicate of the better model in sentences.
     """
     by_pair: dict[frozenset[str], list[ComparisonRow]] = {}
     for row in comparisons:
@@ -104,7 +104,7 @@ def give_verdict(
 
 
 def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
-    """Describe the groups in which models differ, largest differences first."""
+    """Describe the groups of questions in which models differ significantly, largest differences first."""
     if not groups:
         return [f"By {column}, nothing can be compared: no group has questions about two facts that two models share."]
     significant = sorted(filter(is_significant, groups), key=lambda row: -abs(row["difference"]))
@@ -130,7 +130,7 @@ def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
 
 
 def _judge_pair(comparisons: Sequence[ComparisonRow], names: TaskNames, verb: str) -> PairVerdict:
-    """Judge one pair, with the model that is ahead more often first."""
+    """Give the verdict on one pair of models; the model that is ahead more often comes first."""
     rows = [orient_to(row, comparisons[0]["model"]) for row in comparisons]
     ahead, behind, alike = _split_by_side(rows)
     if len(behind) > len(ahead) or (not ahead and not behind and sum(row["difference"] for row in rows) < 0):
@@ -164,14 +164,14 @@ def _judge_pair(comparisons: Sequence[ComparisonRow], names: TaskNames, verb: st
 def _split_by_side(
     rows: Sequence[ComparisonRow],
 ) -> tuple[list[ComparisonRow], list[ComparisonRow], list[ComparisonRow]]:
-    """Split comparisons into those where the first model is ahead, behind, and neither."""
+    """Split comparisons by whether the first model is significantly ahead, behind, or neither."""
     ahead = [row for row in rows if is_significant(row) and row["difference"] > 0]
     behind = [row for row in rows if is_significant(row) and row["difference"] < 0]
     return ahead, behind, [row for row in rows if row not in ahead and row not in behind]
 
 
 def _describe_power(rows: Sequence[ComparisonRow]) -> str:
-    """Describe the difference that the tests of all these tasks detect."""
+    """Describe the difference that the tests of all ``rows`` can detect; empty if it is unknown."""
     sizes = [size for row in rows if row.get("share", True) and (size := detectable_difference(row)) is not None]
     if not sizes or len(sizes) < len(rows) or max(sizes) >= 1.0:
         return ""
@@ -179,7 +179,7 @@ def _describe_power(rows: Sequence[ComparisonRow]) -> str:
 
 
 def _summarize_against(pairs: Sequence[PairVerdict], reference: str) -> str:
-    """Sum up in one sentence which models are ahead of and behind the reference."""
+    """Summarize in one sentence which models are ahead of or behind the reference model."""
     parts: dict[str, list[str]] = {"ahead": [], "behind": [], "mixed": [], "no significant difference": []}
     for pair in pairs:
         first = pair.model != reference
@@ -192,7 +192,7 @@ def _summarize_against(pairs: Sequence[PairVerdict], reference: str) -> str:
 
 
 def _rank_models(models: Sequence[str], relations: Relations) -> str:
-    """Write ``A > B ≈ C`` if the relations form such an order; else list the pairs, as ALIKE is not transitive."""
+    """Return an order such as ``A > B ≈ C``; list the pairs instead if the relations are not consistent."""
     wins = {name: sum(pair == (AHEAD, name) for pair in relations.values()) for name in models}
     ranked = sorted(models, key=lambda name: -wins[name])
     for first, second in combinations(ranked, 2):
@@ -220,7 +220,7 @@ def _list_pairs(ranked: Sequence[str], relations: Relations) -> str:
 
 
 def _count_wins(ranked: Sequence[str], relations: Relations) -> str:
-    """Count for each model how many it is ahead of, and behind; for too many pairs to list."""
+    """Return, for each model, how many models it is ahead of and behind; used if there are too many pairs to list."""
     won, lost = Counter[str](), Counter[str]()
     for pair, (relation, better) in relations.items():
         if relation == AHEAD:
@@ -233,7 +233,7 @@ def _count_wins(ranked: Sequence[str], relations: Relations) -> str:
 
 
 def _rank_by_task(models: Sequence[str], comparisons: Sequence[ComparisonRow], names: TaskNames) -> list[str]:
-    """Rank the models on each task, if there are several."""
+    """Rank the models on each task; empty if there is only one task."""
     if len(names) < 2:
         return []
     tasks_by_order: dict[str, list[str]] = {}
@@ -251,7 +251,7 @@ def _rank_by_task(models: Sequence[str], comparisons: Sequence[ComparisonRow], n
 
 
 def _is_weak(row: ComparisonRow) -> bool:
-    """Return whether a comparison shows no difference and has little power to detect one."""
+    """Return whether a comparison shows no significant difference and has low power."""
     if not row.get("share", True) or is_significant(row) or is_equal(row):
         return False
     return (detectable_difference(row) or 0.0) > WEAK
@@ -279,7 +279,7 @@ def _warn_of_weakness(comparisons: Sequence[ComparisonRow], names: TaskNames, pa
 
 
 def _warn_of_correction(comparisons: Sequence[ComparisonRow], names: TaskNames) -> list[str]:
-    """Report differences that are significant only without correction."""
+    """Report differences that are significant only before correction."""
     uncorrected = [
         row
         for row in comparisons
@@ -303,7 +303,7 @@ def _warn_of_few_facts(comparisons: Sequence[ComparisonRow], names: TaskNames) -
 
 
 def task_names(comparisons: Iterable[ComparisonRow]) -> dict[tuple[str, str], str]:
-    """Name each pair of task and metric: by the task, with the metric if the task has several."""
+    """Return a name for each pair of task and metric: the task, followed by the metric if the task has several."""
     keys = dict.fromkeys((row["task"], row["metric"]) for row in comparisons)
     tasks = [task for task, _ in keys]
     return {
@@ -325,16 +325,16 @@ def _join_differences(rows: Sequence[ComparisonRow], names: TaskNames) -> str:
 
 
 def _round_up(number: int) -> int:
-    """Round up to two significant digits; the estimate has no more."""
+    """Round up to two significant digits, the precision of the estimate."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
 
 
 def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """Describe which models are ahead; of many pairs, the most significant ones, and count those without a difference.
+    """Describe which models are ahead.
 
-    Where two models do not differ significantly, name the smallest difference that the questions could detect, once
-    per pair and task.
+    Of many comparisons, only the most significant ones are described, and the others are counted. If two models do not
+    differ significantly, the smallest detectable difference is given, once per pair and task.
     """
     rows = [{**asdict(comparison), "share": _is_share(comparison.metric)} for comparison in comparisons]
     single = len(rows) == 1
@@ -367,7 +367,7 @@ def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
 
 
 def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
-    """Describe the difference that these comparisons could detect, as the end of a sentence; empty if unknown."""
+    """Return the end of a sentence on the difference that ``rows`` can detect; empty if it is unknown."""
     shares = [row for row in rows if row["share"]]
     sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
     if not sizes:

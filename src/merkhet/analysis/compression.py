@@ -31,7 +31,7 @@ _COLUMNS = make_columns(
 
 
 def compression(inputs: AnalysisInput) -> Analysis | None:
-    """Compare every pair (option ``pairs``, or names that differ by ``distil``) on every task; None without pairs."""
+    """Compare each model with its smaller version (:func:`model_pairs`) on every task; None without such pairs."""
     comparisons: list[Comparison] = []
     details: list[tuple[str, str, float, float, Estimate, Estimate]] = []
     models = list(dict.fromkeys(line.model for line in inputs.usable))
@@ -62,7 +62,7 @@ def compression(inputs: AnalysisInput) -> Analysis | None:
 
 
 def check_pairs(value: Any, _home: Path, models: Sequence[str]) -> Any:
-    """Check that the option ``pairs`` names models of the study, and return it."""
+    """Check that the option ``pairs`` names only models of the study, and return its value."""
     for name in (name for pair in value for name in pair):
         if name not in models:
             raise InputError(
@@ -72,7 +72,10 @@ def check_pairs(value: Any, _home: Path, models: Sequence[str]) -> Any:
 
 
 def model_pairs(pairs: Sequence[tuple[str, str]] | None, models: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """List pairs of a model and its smaller version: those of the option, else those that differ by ``distil``."""
+    """Return pairs of a model and its smaller version.
+
+    Without the option ``pairs``, these are models whose names differ only by the prefix ``distil``.
+    """
     if pairs is not None:
         return pairs
     base_names = {name: name.rpartition("/")[2].lower() for name in models}
@@ -85,7 +88,7 @@ def model_pairs(pairs: Sequence[tuple[str, str]] | None, models: Sequence[str]) 
 
 
 def _shared_lines(inputs: AnalysisInput, model: str, smaller: str) -> list[tuple[Line, Line]]:
-    """Pair the lines of two models by probe and method; their first lines if they share none."""
+    """Pair two models by probe and method; if they share none, pair their first probes and methods."""
     first, second = ([line for line in inputs.usable if line.model == name] for name in (model, smaller))
     by_way = {(line.probe, line.method): line for line in second}
     shared = [(line, by_way[line.probe, line.method]) for line in first if (line.probe, line.method) in by_way]

@@ -1,4 +1,4 @@
-"""Consistency within Q-sets: all, partly or not at all right."""
+"""Consistency of answers within Q-sets, the sets of questions about one fact."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMNS = make_columns(
 
 
 def consistency(inputs: AnalysisInput) -> Analysis | None:
-    """Compute the shares of Q-sets all, partly and not at all right; None without Q-sets."""
+    """Compute the shares of Q-sets that are all, partly and not at all right; None without Q-sets."""
     sets = question_sets(inputs)
     rows: list[TableRow] = []
     sentences = []
@@ -53,7 +53,7 @@ def consistency(inputs: AnalysisInput) -> Analysis | None:
 
 
 def question_sets(inputs: AnalysisInput) -> dict[str, list[list[str]]]:
-    """Group question ids by Q-set: within each task, and over all tasks if there are several."""
+    """Group question ids by Q-set, within each task and, if there are several tasks, over all tasks."""
     by_task: dict[str, dict[str, list[str]]] = {task: defaultdict(list) for task in inputs.tasks}
     together: dict[str, list[str]] = defaultdict(list)
     for row in inputs.questions:
@@ -65,21 +65,24 @@ def question_sets(inputs: AnalysisInput) -> dict[str, list[list[str]]]:
 
 
 def answered_sets(inputs: AnalysisInput, line: Line, groups: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Select the questions of each Q-set that a line has answered; skip Q-sets with fewer than two."""
+    """Select the answered questions of each Q-set for one model, probe and method.
+
+    Q-sets with fewer than two answered questions are skipped.
+    """
     answers = inputs.usable[line]
     answered = ([question_id for question_id in group if question_id in answers] for group in groups)
     return [group for group in answered if len(group) > 1]
 
 
 def right_by_set(inputs: AnalysisInput, line: Line, groups: Sequence[Sequence[str]]) -> list[list[float]]:
-    """Compute the probability that each answer of each Q-set is right."""
+    """Return the probability that each answer of each Q-set is right."""
     ids = [question_id for group in groups for question_id in group]
     right = iter(inputs.right_probabilities(line, ids).tolist())
     return [[next(right) for _ in group] for group in groups]
 
 
 def probability_of_all(groups: Sequence[Sequence[float]]) -> FloatArray:
-    """Multiply the probabilities of each group."""
+    """Return the product of the probabilities of each group."""
     return np.array([np.prod(probabilities) for probabilities in groups])
 
 

@@ -1,4 +1,4 @@
-"""Scores against the co-occurrence of a question's names with its answer in a corpus."""
+"""Scores by the co-occurrence of a question's names with its answer in a corpus."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EXPLANATION = (
 
 
 def cooccurrence(inputs: AnalysisInput) -> Analysis | None:
-    """Score buckets of co-occurrence, by task and rule; None without the option ``corpus``."""
+    """Score buckets of co-occurrence counts, by task and rule; None without the option ``corpus``."""
     corpus_path = inputs.options.corpus
     if corpus_path is None:
         return None
@@ -64,9 +64,9 @@ def cooccurrence(inputs: AnalysisInput) -> Analysis | None:
 
 
 def question_counts(inputs: AnalysisInput, index: CorpusIndex) -> dict[str, int]:
-    """Count the co-occurrence of each question; skip questions without names.
+    """Count the paragraphs with the names and an answer of each question; skip questions without names.
 
-    Names come from ``inputs.entities`` where the suite records them, else from the prompts.
+    Names come from ``inputs.entities`` if the suite records them, otherwise from the prompts.
     """
     unnamed = [row for row in inputs.questions if row["question_id"] not in inputs.entities]
     names: Mapping[str, tuple[str, ...]] = {**names_in_prompts(unnamed), **inputs.entities}
@@ -81,12 +81,12 @@ def question_counts(inputs: AnalysisInput, index: CorpusIndex) -> dict[str, int]
 
 
 def bucket_index(count: int) -> int:
-    """Find the index in BUCKETS of a co-occurrence count."""
+    """Return the index in ``BUCKETS`` of a co-occurrence count."""
     return bisect_right(_STARTS, count) - 1
 
 
 def _groups(inputs: AnalysisInput, counts: Mapping[str, int]) -> dict[str, tuple[str, list[str]]]:
-    """Group question ids by task, and by rule within a task that has several; each group with its task."""
+    """Return task and question ids of each group: each task, and each rule of a task with several rules."""
     by_task: dict[str, list[Row]] = defaultdict(list)
     for row in inputs.questions:
         if row["question_id"] in counts:

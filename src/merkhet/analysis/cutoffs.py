@@ -1,4 +1,4 @@
-"""Answer sets cut by a probability threshold, and calibration of the probabilities."""
+"""Answer sets chosen by a probability threshold, and calibration of the probabilities."""
 
 from __future__ import annotations
 
@@ -41,31 +41,31 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class _PromptAnswers:
-    """Distinct prompts with their top answers."""
+    """Distinct prompts with their most probable answers."""
 
     probabilities: FloatArray
-    """Per prompt, in descending order; 0 where there is no answer."""
+    """Probabilities of each prompt's top answers, in descending order; 0 if there are fewer answers."""
     right: BoolArray
-    """Whether each of these answers is right."""
+    """Whether each top answer is right, in the shape of ``probabilities``."""
     golds: NDArray[np.int64]
-    """Number of right answers per prompt."""
+    """Number of right answers of each prompt."""
     clusters: Clusters
     chosen_on: BoolArray
-    """Whether a prompt is in the half on which the threshold is chosen."""
+    """Whether each prompt is in the half that is used to choose the threshold."""
     prompts: NDArray[np.int64]
-    """The prompt of each statement."""
+    """Index of each statement's prompt."""
 
     @cached_property
     def _cumulative_hits(self) -> NDArray[np.int64]:
         return np.cumsum(self.right, axis=1)
 
     def sizes(self, threshold: float) -> NDArray[np.int64]:
-        """Count the answers of at least this probability; at least one per prompt."""
+        """Return the number of answers with at least this probability, at least 1 per prompt."""
         counts: NDArray[np.int64] = np.maximum(1, (self.probabilities >= threshold).sum(axis=1))
         return counts
 
     def gold_counts(self) -> NDArray[np.int64]:
-        """Count the right answers, up to the number of available answers."""
+        """Return the number of right answers of each prompt, at most the number of available answers."""
         counts: NDArray[np.int64] = np.minimum(self.golds, self.sizes(np.nextafter(0.0, 1.0)))
         return counts
 
@@ -75,15 +75,15 @@ class _PromptAnswers:
         return {"precision": hits / sizes, "recall": hits / self.golds, "F1": 2.0 * hits / (sizes + self.golds)}
 
     def select(self, kind: str) -> BoolArray:
-        """Select the prompts with one right answer, several, or all."""
+        """Return a mask of the prompts of a kind: ``one`` right answer, ``several`` right answers, or ``all``."""
         several: BoolArray = self.golds > 1
         return np.ones(len(several), bool) if kind == "all" else several if kind == "several" else ~several
 
 
 def cutoffs(inputs: AnalysisInput) -> Analysis | None:
-    """Compare ways to choose the number of answers: by a probability threshold, one, and the right number.
+    """Compare three numbers of answers to give: by a probability threshold, always one, and the right number.
 
-    None if there is nothing to compare, such as no prompt with several right answers.
+    Return None if there is nothing to compare, for example no prompt with several right answers.
     """
     run = MemorizedRun(inputs)
     rows: list[TableRow] = []
@@ -99,7 +99,7 @@ def cutoffs(inputs: AnalysisInput) -> Analysis | None:
         recalled = run.recalled(memorized.model, STATEMENT)
         if all(len(answers) == 1 for answers in recalled.column("answers")):
             continue
-        # A sentence that was too long to be read has no answers.
+        # Statements that were too long for the model have no answers.
         recalled = recalled.take(np.flatnonzero(flatten_lists(recalled.ranked)[0]))
         if not recalled.ids:
             continue
@@ -120,7 +120,7 @@ def cutoffs(inputs: AnalysisInput) -> Analysis | None:
 
 
 def _collect_prompts(recalled: Recalled, seed: int) -> _PromptAnswers:
-    """Collect the distinct prompts; each belongs to its first fact by name, which also decides its half."""
+    """Collect the distinct prompts; the first of a prompt's sorted facts determines its cluster and its half."""
     owners = sorted_codes(recalled.facts)
     fact_count = int(owners.max()) + 1
     first_half = np.random.default_rng(seed).permutation(fact_count) < fact_count // 2
@@ -134,7 +134,7 @@ def _collect_prompts(recalled: Recalled, seed: int) -> _PromptAnswers:
 
 
 def _top_answers(recalled: Recalled) -> tuple[FloatArray, BoolArray]:
-    """Collect the probabilities of the top answers, one row per statement, and whether these are right."""
+    """Return the probabilities of each statement's top answers, and whether these answers are right."""
     lengths, entries = flatten_lists(recalled.ranked)
     row_ids = np.repeat(np.arange(len(lengths)), lengths)
     column_ids = np.arange(len(row_ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -199,7 +199,10 @@ def _policy_table(rows: Sequence[TableRow]) -> Table:
 
 
 def _reliability_rows(memorized: MemorizedModel, recalled: Recalled, prompts: _PromptAnswers) -> list[TableRow]:
-    """Bin the top answer's probability against how often it is the masked symbol; the last row covers all bins."""
+    """Compare the top answer's probability with how often it is the masked symbol, by bins of probability.
+
+    The last row is over all bins.
+    """
     counts, entries = flatten_lists(recalled.ranked)
     firsts = entries.field("candidate").take(pa.array(np.cumsum(counts) - counts)).to_pylist()
     exact = np.array([name == target for name, target in zip(firsts, recalled.column("target"), strict=True)], float)

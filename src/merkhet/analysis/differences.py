@@ -1,9 +1,12 @@
 """Significance, power, direction and format of a difference between two models.
 
-Comparisons are mappings with the keys of :class:`merkhet.analysis.comparison.Comparison`; older runs may lack
-some. Further keys: ``share`` is false for a metric that is not a share; ``higher_is_better`` is false for a metric of
-which less is better (the sign of its difference is flipped: positive is better); ``equal`` is true if both models have
-the same values.
+Comparisons are mappings with the keys of :class:`merkhet.analysis.comparison.Comparison`, of which older runs may lack
+some. There are three further keys:
+
+* ``share`` is false for a metric that is not a share.
+* ``higher_is_better`` is false for a metric that is better if lower. The sign of its difference is flipped, so a
+  positive difference always means better.
+* ``equal`` is true if both models have the same value on every question.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 ComparisonRow = Mapping[str, Any]
 _TWO_SIDED = 1.959964
 _POWER = _TWO_SIDED + 0.841621
-"""The smallest difference detected with 80% power at the 5% level (two-sided), in standard errors."""
+"""Smallest difference, in standard errors, that a two-sided test at the 5% level detects with 80% power."""
 _SMALLEST = 0.005
-"""Smaller differences, below half a point, are not worth a power estimate."""
+"""Smallest difference for which the number of facts needed is estimated: half a point."""
 
 
 def is_significant(comparison: ComparisonRow) -> bool:
-    """Return whether a difference is significant: by the corrected p, or by q within groups."""
+    """Return whether a difference is significant, by the corrected p or, within groups, by q."""
     p = finite_or_none(comparison.get("q")) if comparison.get("group_column") else None
     p = finite_or_none(comparison.get("p")) if p is None else p
     return p is not None and p < SIGNIFICANCE_LEVEL
@@ -37,12 +40,12 @@ def is_equal(comparison: ComparisonRow) -> bool:
 
 
 def count_facts(comparison: ComparisonRow) -> int:
-    """Count the facts of a comparison; the questions if the number of facts is missing."""
+    """Return the number of facts of a comparison, or the number of questions if that is unknown."""
     return int(comparison.get("facts") or comparison["n"])
 
 
 def detectable_difference(comparison: ComparisonRow) -> float | None:
-    """Find the smallest true difference detected in 80% of samples; estimate it from the interval if it is missing."""
+    """Return the smallest true difference detected with 80% power; if not stored, estimate it from the interval."""
     smallest = finite_or_none(comparison.get("detectable"))
     if smallest is not None:
         return smallest
@@ -51,10 +54,10 @@ def detectable_difference(comparison: ComparisonRow) -> float | None:
 
 
 def facts_needed(comparison: ComparisonRow) -> int | None:
-    """Estimate how many facts would detect the observed difference with 80% power at the 5% level; None if unknown.
+    """Estimate how many facts are needed to detect the observed difference with 80% power at the 5% level.
 
-    Uses the deviation between facts implied by the effect size; without it, the interval: the error of a mean shrinks
-    with the square root of the number of facts.
+    The estimate uses the effect size, or else the interval, whose width shrinks with the square root of the number of
+    facts. None if the difference is too small or the interval is missing.
     """
     observed, effect = abs(comparison["difference"]), finite_or_none(comparison.get("effect"))
     if observed < _SMALLEST:
@@ -66,7 +69,7 @@ def facts_needed(comparison: ComparisonRow) -> int | None:
 
 
 def swap_models(comparison: ComparisonRow) -> dict[str, Any]:
-    """Swap the two models of a comparison."""
+    """Swap the two models of a comparison and reverse the sign of their difference."""
     swapped: dict[str, Any] = {**comparison, "model": comparison["other"], "other": comparison["model"]}
     for name in ("difference", "effect"):
         if comparison.get(name) is not None:
@@ -82,18 +85,21 @@ def swap_models(comparison: ComparisonRow) -> dict[str, Any]:
 
 
 def orient_to(comparison: ComparisonRow, model: str) -> dict[str, Any]:
-    """Swap the models of a comparison if needed, so that ``model`` comes first."""
+    """Return the comparison with ``model`` as the first model."""
     return dict(comparison) if comparison["model"] == model else swap_models(comparison)
 
 
 def format_difference(row: ComparisonRow) -> str:
-    """Format ``+14.2 points [9.1, 19.4], p < 0.001``; in units of the metric if it is not a share."""
+    """Format a difference with interval and p-value, such as ``+14.2 points [9.1, 19.4], p < 0.001``."""
     name = "q" if row.get("group_column") and row.get("q") is not None else "p"
     return f"{format_points(row)}, {name} {format_p(row[name])}"
 
 
 def format_points(row: ComparisonRow) -> str:
-    """Format ``+14.2 points [9.1, 19.4]``."""
+    """Format a difference with its interval, such as ``+14.2 points [9.1, 19.4]``.
+
+    A metric that is not a share keeps its unit.
+    """
     ends = [end for name in ("low", "high") if (end := finite_or_none(row.get(name))) is not None]
     if row.get("share", True):
         formatted_ends = [_decimal(100 * end) for end in ends]
@@ -106,21 +112,21 @@ def format_points(row: ComparisonRow) -> str:
 
 
 def format_size(share: float) -> str:
-    """Format a size in points with two significant digits."""
+    """Format a share in points, without decimals from 10 points and with one decimal below."""
     return f"{100 * share:.0f}" if share >= 0.0995 else f"{100 * share:.1f}"
 
 
 def format_p(value: float) -> str:
-    """Format ``< 0.001`` or ``= 0.043``."""
+    """Format a p-value with its relation sign, such as ``< 0.001`` or ``= 0.043``."""
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"
 
 
 def format_range(sizes: Sequence[str]) -> str:
-    """Format the first and the last of sorted sizes, or one if both look the same."""
+    """Format the first and the last of sorted sizes, or one size if the two look the same."""
     return sizes[0] if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
 
 
 def _decimal(value: float, sign: str = "") -> str:
-    """Format with one decimal, without a sign before zero."""
+    """Format a number with one decimal, without a sign before zero."""
     rounded = round(value, 1) + 0.0
     return f"{rounded:{sign if rounded else ''}.1f}"

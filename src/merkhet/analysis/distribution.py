@@ -1,4 +1,4 @@
-"""Counts of questions by type, domain and kind of knowledge."""
+"""Numbers of questions by type, domain and kind of knowledge."""
 
 from __future__ import annotations
 

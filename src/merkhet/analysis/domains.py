@@ -10,7 +10,7 @@ from merkhet.core.text import join_names, metric_label
 
 
 def domains(inputs: AnalysisInput) -> Analysis | None:
-    """Tabulate question types by domain, one table per line; None without answers."""
+    """Tabulate scores by question type and domain, one table per model, probe and method; None without answers."""
     ids_by_domain: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in inputs.questions:
         ids_by_domain[row["task"], row["domain"] or NO_DOMAIN].append(row["question_id"])
@@ -33,7 +33,7 @@ def _table(inputs: AnalysisInput, line: Line, ids_by_domain: dict[tuple[str, str
         cells: list[Estimate | None] = []
         for domain, question_ids in {"": list(chain(*groups.values())), **groups}.items():
             answered = sorted(inputs.usable[line].keys() & set(question_ids))
-            # The seeds of the scores table, so that both show the same interval.
+            # Use the seeds of the scores table to get the same intervals.
             seed_parts = (task, "domain", domain) if domain else (task, "", "")
             cells.append(inputs.score(line, answered, metric, *seed_parts) if answered else None)
         rows.append((task, *cells))

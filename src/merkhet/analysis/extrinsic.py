@@ -28,23 +28,23 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class _Measure:
-    """One column of scores."""
+    """Scores of all models on one task and metric."""
 
     kind: str
-    """intrinsic or extrinsic."""
+    """``intrinsic`` (from the run) or ``extrinsic`` (from the file)."""
     name: str
     scores: Mapping[str, Estimate]
-    """The score of each model."""
+    """Scores by model."""
     share: bool
-    """Whether scores lie between 0 and 1."""
+    """Whether the scores are shares between 0 and 1."""
 
     def values_of(self, models: Sequence[str]) -> FloatArray:
-        """Return the scores of those models that have one."""
+        """Return the scores of ``models``; models without a score are skipped."""
         return np.array([self.scores[model].value or 0.0 for model in models if model in self.scores])
 
 
 def extrinsic(inputs: AnalysisInput) -> Analysis | None:
-    """Compare intrinsic with extrinsic scores by rank correlation and spread; None without option ``downstream``."""
+    """Compare intrinsic and extrinsic scores by rank correlation and spread; None without option ``downstream``."""
     path = inputs.options.downstream
     if path is None:
         return None
@@ -110,7 +110,7 @@ def _unmatched(inputs: AnalysisInput, downstream: Downstream, models: Sequence[s
 
 
 def _correlate(inputs: AnalysisInput, measures: Sequence[_Measure], shared: Sequence[str]) -> tuple[Table, list[str]]:
-    """Correlate every intrinsic with every extrinsic measure, and describe the strongest correlation."""
+    """Correlate every intrinsic score with every extrinsic score, and describe the strongest correlation."""
     correlations = []
     intrinsic, extrinsic_measures = (
         [measure for measure in measures if measure.kind == kind] for kind in ("intrinsic", "extrinsic")
@@ -163,6 +163,6 @@ def _spread(measures: Sequence[_Measure], shared: Sequence[str]) -> tuple[Table,
 
 
 def _variation(values: FloatArray) -> float | None:
-    """Compute the coefficient of variation, with n - 1; None for fewer than two values or a mean of 0."""
+    """Compute the coefficient of variation (n - 1); None with fewer than two values or a mean that is not positive."""
     mean = float(np.mean(values))
     return float(np.std(values, ddof=1)) / mean if len(values) > 1 and mean > 0 else None

@@ -1,4 +1,4 @@
-"""Sentences on a run: best and weakest groups, comparisons of models, unusable questions."""
+"""Sentences on the findings of a run: best and weakest groups, comparisons of models, unusable questions."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ def summarize_findings(
     statements: bool = False,
     conditions: Mapping[str, Condition] | None = None,
 ) -> dict[str, Any]:
-    """Summarize a run.
+    """Summarize the findings of a run.
 
-    Models that were trained under several conditions are compared where these differ in one respect. The sentences are
-    about models under one condition only; analyses describe the effects of conditions.
+    If models were trained under several conditions, only models that differ in one respect are compared. The sentences
+    then compare only models with the same condition; analyses describe the effects of conditions.
 
     Args:
-        clusters: The fact of each question.
-        headline: Tasks with their metrics.
+        clusters: Fact of each question, by question id.
+        headline: Tasks and their metrics.
         about: Names of relations and domains for sentences.
-        classes: The class of each question, if scores are means over classes.
+        classes: Class of each question, if scores are means over classes.
         statements: Whether questions are statements; see :class:`merkhet.analysis.comparison.PairedModels`.
-        conditions: Conditions that models were trained under.
+        conditions: Training condition of each model.
 
     Returns:
-        ``sentences``, ``comparisons`` (paired, of the models without baselines) and ``unusable`` (counts by model and
-        reason).
+        ``sentences``, ``comparisons`` (paired comparisons of all models except baselines) and ``unusable`` (counts by
+        model and reason).
     """
     scores = _select_first_method(scores)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
@@ -105,7 +105,7 @@ def _count_unusable(answers: AnswerTable | pa.Table | Sequence[Row]) -> Counter[
 
 
 def _select_first_method(scores: Sequence[Row]) -> list[Row]:
-    """Select the scores of each model by its first probe and method, by which it is compared."""
+    """Select the scores of each model and task by the first probe and method; single-layer methods come last."""
     first: dict[tuple[str, str], tuple[str, str]] = {}
     for row in sorted(scores, key=lambda row: is_layer_method(row["method"])):
         first.setdefault((row["model"], row["task"]), (row["probe"], row["method"]))
@@ -113,12 +113,12 @@ def _select_first_method(scores: Sequence[Row]) -> list[Row]:
 
 
 def _is_overall(row: Row) -> bool:
-    """Tell whether a row is over all questions of a task: no group column is set."""
+    """Return whether a score row is over all questions of a task, without a group."""
     return not any(value for column, value in row.items() if column not in SCORES.schema.names)
 
 
 def _overall_rows(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[Row]:
-    """Select a model's headline scores over all questions of a task."""
+    """Select a model's headline scores over all questions of each task."""
     return [
         row
         for task, metric in headline
@@ -134,7 +134,7 @@ def _is_above_chance(row: Row) -> bool:
 def _describe_knowledge(
     model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
 ) -> list[str]:
-    """Describe the best and the weakest relations (or domains) of the first headline task, compared with chance."""
+    """Describe a model's best and weakest relations (or domains) on the first headline task, relative to chance."""
     if not headline:
         return []
     task, metric = headline[0]
@@ -170,9 +170,9 @@ def _against_chance(row: Row) -> str:
 
 
 def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
-    """Name the tasks where a model's interval contains the chance level, or lies below it.
+    """Describe the tasks on which a model's interval contains the chance level or lies below it.
 
-    Free answers are not chosen among candidates, so they have no chance level.
+    Free answers are skipped, because they are not chosen among candidates and have no chance level.
     """
     at_chance: dict[str, None] = {}
     below: dict[str, None] = {}
@@ -196,7 +196,7 @@ def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence
 def _describe_missing_intervals(
     scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]
 ) -> list[str]:
-    """Name the tasks whose scores have no interval because they are about a single fact."""
+    """Describe the tasks whose scores have no interval because all questions are about one fact."""
     rows = [row for model in models for row in _overall_rows(model, scores, headline)]
     missing = {row["task"] for row in rows if row["value"] is not None and row["low"] is None}
     tasks = list(dict.fromkeys(task for task, _ in headline if task in missing))
@@ -220,7 +220,7 @@ def _describe_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> st
 
 
 def _reason_kind(text: str) -> str:
-    """Generalize a reason: drop the candidate and the numbers in it."""
+    """Generalize a reason by dropping the candidate and the numbers that it mentions."""
     if text.startswith("too long"):
         return "too long for the model"
     if "holds a token that this model does not know" in text:

@@ -1,4 +1,4 @@
-"""Word-sense accuracy by layer."""
+"""Accuracy on word senses by layer of the model."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _EXPLANATION = (
 
 @dataclass(frozen=True)
 class _Stack:
-    """The layers of one model, for one kind of states."""
+    """Scored layers of one model, for one kind of hidden states."""
 
     model: str
     label: str
     task: str
     lines: Mapping[int | str, Line]
-    """The line of each layer, by its number or "last"."""
+    """Model, probe and method of each layer, by the layer's number or "last"."""
 
 
 def layers(inputs: AnalysisInput) -> Analysis | None:
@@ -84,9 +84,9 @@ def layers(inputs: AnalysisInput) -> Analysis | None:
 
 
 def _stacks(lookup: ScoreLookup, task: str) -> list[_Stack]:
-    """Collect models and states with scores of at least two layers.
+    """Collect the models and kinds of hidden states with scores of at least two layers.
 
-    The last layer is numbered if all layers before it were asked; else it is called "last".
+    The last layer has a number if all layers before it have scores; otherwise it is called "last".
     """
     by_states: dict[tuple[str, str], dict[int, Line]] = {}
     for line in lookup.lines:
@@ -110,7 +110,7 @@ def _stacks(lookup: ScoreLookup, task: str) -> list[_Stack]:
 def _best_layer(
     inputs: AnalysisInput, stack: _Stack, metric: Metric, cells: Mapping[int | str, Estimate]
 ) -> tuple[TableRow, str]:
-    """Compare the best layer with the last one asked: a row and a sentence."""
+    """Compare the best layer with the last layer; return a table row and a sentence."""
     scores = {layer: cells[layer] for layer in stack.lines}
     last = list(scores)[-1]
     best = max(scores, key=lambda layer: (scores[layer].value or 0.0, layer == last))
@@ -140,10 +140,10 @@ def _best_layer(
 def _cross_checked_gain(
     values: Mapping[int | str, np.ndarray], last: int | str, clusters: np.ndarray, seed: int
 ) -> float | None:
-    """Select the best layer on one half of the clusters; compute its lead over the last layer on the other half.
+    """Select the best layer on one half of the clusters, and compute its lead over the last layer on the other half.
 
     Returns:
-        The mean of both directions; None for fewer than two clusters.
+        The mean lead over the two assignments of the halves; None with fewer than two clusters.
     """
     names, index = np.unique(clusters, return_inverse=True)
     if len(names) < 2:

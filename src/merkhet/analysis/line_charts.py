@@ -1,4 +1,4 @@
-"""Line charts of scores with their tables: one line for each model."""
+"""Line charts of scores, with tables of the same scores."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from merkhet.analysis.types import AnalysisInput, Column, Estimate, Figure, Line
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart, and a column of its table."""
+    """A line of a chart, which is also a column of the chart's table."""
 
     label: str
     model: str
     scores: Mapping[int | str, Estimate]
-    """The score at each position of the x axis."""
+    """Score at each position of the x axis."""
 
 
 def chart_series(
@@ -29,11 +29,11 @@ def chart_series(
     y: str,
     share: bool = True,
 ) -> tuple[Figure, Table]:
-    """Make a chart and a collapsed table of series.
+    """Make a line chart and a collapsed table of the same scores.
 
     Args:
-        columns: The first columns of the table.
-        rows: The positions of the x axis, each with the first cells of its row in the table.
+        columns: First columns of the table.
+        rows: Positions of the x axis, each with the first cells of its table row.
         x: Title of the x axis.
         y: Title of the y axis.
         share: Whether the scores are shares.
@@ -65,14 +65,14 @@ def chart_buckets(
     seed_parts: tuple[str, ...],
     seed_names: Sequence[str | int],
 ) -> tuple[Figure, Table]:
-    """Score each line on each bucket of a task's questions.
+    """Chart the scores of each model, probe and method on each bucket of a task's questions.
 
     Args:
-        ids: The questions of each line, sorted.
-        buckets: The bucket of each question: an index into ``names``.
-        sizes: The number of questions in each bucket.
-        group: Begins the caption.
-        seed_names: The last part of each bucket's seed.
+        ids: Sorted question ids of each model, probe and method.
+        buckets: Bucket of each question, as an index into ``names``.
+        sizes: Number of questions in each bucket.
+        group: Name of the questions, at the beginning of the caption.
+        seed_names: Last part of each bucket's seed.
     """
     series = []
     for line, line_ids in ids.items():

@@ -1,4 +1,4 @@
-"""Conditions, scores and paired differences of a memorizing run, for its analyses."""
+"""Conditions, scores and paired differences of a run in which models memorize facts."""
 
 from __future__ import annotations
 
@@ -40,42 +40,42 @@ _GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
 
 @dataclass(frozen=True)
 class MemorizedModel:
-    """One model that memorized facts under one condition."""
+    """A model that was trained to memorize facts under one condition."""
 
     model: str
-    """Name in the scores."""
+    """Name of the model in the scores table."""
     base: str
-    """The model before memorizing."""
+    """Name of the model before memorizing."""
     condition: Mapping[str, Any]
-    """What was stored and how: facts, conflict, static, dynamic."""
+    """Settings of the memorized facts and the training: facts, conflict, static, dynamic."""
     record: Mapping[str, Any]
     """Training record."""
     tasks: frozenset[str]
-    """Tasks that were asked."""
+    """Tasks that the model was asked."""
 
     @property
     def conflict(self) -> bool:
-        """Whether statements with several right answers were stored too."""
+        """Whether the model also memorized statements with several right answers."""
         return self.condition.get("conflict", "with") in (True, "with")
 
     @property
     def static(self) -> bool:
-        """Whether facts were stored without their times."""
+        """Whether the model memorized facts without their times."""
         return bool(self.condition.get("static"))
 
     @property
     def facts(self) -> int | None:
-        """The number of stored facts."""
+        """Number of memorized facts."""
         return self.condition.get("facts")
 
 
 @dataclass(frozen=True)
 class Recalled:
-    """The statements of one task that a model was asked, in the order of their ids."""
+    """Statements of one task that a model was asked, with the model's answers."""
 
     cell: Cell
     ids: Sequence[str]
-    """Id of each statement's question."""
+    """Question id of each statement."""
     questions: Mapping[str, Question]
     """All questions of the run."""
     facts: Sequence[str]
@@ -85,11 +85,11 @@ class Recalled:
     """Best symbols of each statement with their log-probabilities."""
 
     def values(self, metric: str) -> FloatArray:
-        """Compute a metric of every statement."""
+        """Return the metric value of every statement."""
         return self.cell.values(load_metric(metric))
 
     def take(self, rows: NDArray[np.int64]) -> Recalled:
-        """Select statements."""
+        """Select the statements with these indices."""
         return replace(
             self,
             ids=[self.ids[row] for row in rows.tolist()],
@@ -99,16 +99,16 @@ class Recalled:
         )
 
     def column(self, name: str) -> list[Any]:
-        """Return a field of each statement's question: prompt, answers, target or template."""
+        """Return a field of each statement's question, such as prompt, answers, target or template."""
         return question_column(self.questions, name, self.ids)
 
     def template_parts(self, index: int) -> list[str]:
-        """Return a part of each statement's template."""
+        """Return one component of each statement's template name; see :func:`template_part`."""
         return [template_part(template, index) for template in self.column("template")]
 
 
 def template_part(template: str | None, index: int) -> str:
-    """Return a part of the template of a statement: relation, template, mask or cardinality."""
+    """Return one component of a template name: relation (0), template (1), mask (2) or cardinality (3)."""
     return (template or "///").split("/")[index]
 
 
@@ -116,12 +116,12 @@ _METRICS: dict[str, Metric] = {}
 
 
 def load_metric(name: str) -> Metric:
-    """Return a metric, always the same object, so that its values are computed once."""
+    """Return a metric by name, always the same object, because values are cached by metric object."""
     return _METRICS.setdefault(name, get_metric(name))
 
 
 class MemorizedRun:
-    """The models of a memorizing run, with their scores and recalls."""
+    """Models of a run in which models memorize facts, with their scores and recalls."""
 
     def __init__(self, inputs: AnalysisInput) -> None:
         self.inputs = inputs
@@ -131,7 +131,7 @@ class MemorizedRun:
 
     @cached_property
     def models(self) -> tuple[MemorizedModel, ...]:
-        """The models that memorized; without baselines."""
+        """Models that memorized facts, without baselines."""
         records = {record["model"]: record for record in self.inputs.training_records}
         tasks: dict[str, set[str]] = {}
         for model, task, _, _ in self.inputs.answer_table.cell_rows:
@@ -144,7 +144,7 @@ class MemorizedRun:
 
     @property
     def bases(self) -> dict[str, list[MemorizedModel]]:
-        """The conditions of each base model, in order."""
+        """Memorized models of each base model, one per condition."""
         by_base: dict[str, list[MemorizedModel]] = {}
         for memorized in self.models:
             by_base.setdefault(memorized.base, []).append(memorized)
@@ -152,12 +152,12 @@ class MemorizedRun:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics that have scores."""
+        """Names of the recall metrics that have scores."""
         scored = {row["metric"] for row in self.scores}
         return [metric for metric in RECALL_METRICS if metric in scored]
 
     def recalled(self, model: str, task: str) -> Recalled:
-        """Return the statements of a task that a model was asked."""
+        """Return the statements of a task that a model was asked, with its answers."""
         table = self.inputs.answer_table
         cell = table.cell(model, task, PROBE, METHOD)
         ids = [table.ids[code] for code in cell.codes.tolist()]
@@ -171,17 +171,17 @@ class MemorizedRun:
         )
 
     def cell(self, model: str, task: str, metric: str, **groups: str) -> Estimate | None:
-        """Find a score with its interval: over all statements of the task, or over the named groups."""
+        """Return a score with its interval over all statements of a task, or over the statements of ``groups``."""
         row = self._rows.get((model, task, metric, *_key(groups)))
         return None if row is None else Estimate(row["value"], row["low"], row["high"], row["n"])
 
     def chance(self, model: str, task: str, metric: str, **groups: str) -> float | None:
-        """Find the chance level: guessing among all symbols."""
+        """Return the chance level, the expected score of guessing among all symbols."""
         row = self._rows.get((model, task, metric, *_key(groups)))
         return None if row is None else row.get("chance")
 
     def baseline(self, memorized: MemorizedModel, task: str, metric: str, **groups: str) -> Estimate | None:
-        """Find the score of the frequency baseline of the same condition."""
+        """Return the score of the frequency baseline with the same condition as ``memorized``."""
         return self.cell(self._baseline_name(memorized), task, metric, **groups)
 
     def _baseline_name(self, memorized: MemorizedModel) -> str:
@@ -196,11 +196,11 @@ class MemorizedRun:
         *seed_parts: str,
         only: tuple[str, Callable[[Any], bool]] | None = None,
     ) -> tuple[PairedDifference, int]:
-        """Estimate the paired difference of two models, and the number of statements that they share.
+        """Return the paired difference of two models, and the number of statements that it is based on.
 
         Args:
             seed_parts: Parts that the seed is derived from.
-            only: Field of the questions and condition on it that select statements of the first model.
+            only: Field of the first model's questions, and a predicate on its value that selects statements.
         """
         shared = self.paired.shared_values(pair, task, load_metric(metric))
         if shared is None:
@@ -214,7 +214,10 @@ class MemorizedRun:
         return clusters.difference(shared.first[rows], shared.second[rows], self.seed_for(*seed_parts)), len(rows)
 
     def above_baseline(self, memorized: MemorizedModel, task: str, metric: str) -> tuple[PairedDifference, int] | None:
-        """Compare a model with its baseline, paired by statement; None without such a task, baseline or p-value."""
+        """Return the paired difference of a model and its frequency baseline, and the number of statements.
+
+        None if the model or the baseline was not asked the task, or if there is no p-value.
+        """
         baseline = self._baseline_name(memorized)
         if task not in memorized.tasks or (baseline, task) not in self.paired.methods:
             return None
@@ -222,7 +225,7 @@ class MemorizedRun:
         return None if math.isnan(difference.p) else (difference, n)
 
     def seed_for(self, *parts: str) -> int:
-        """Derive the seed of a random draw."""
+        """Derive a seed from the seed of the run and ``parts``."""
         return derived_seed(self.seed, *parts)
 
     @cached_property
@@ -236,10 +239,10 @@ class MemorizedRun:
 def make_comparisons(
     differences: Mapping[tuple[str, str, str, str], tuple[PairedDifference, int]],
 ) -> list[Comparison]:
-    """Convert paired differences to comparisons with corrected p-values; skip those without a p-value.
+    """Convert paired differences to comparisons with corrected p-values; skip differences without a p-value.
 
     Args:
-        differences: The difference and its number of statements, by task, metric, model and other model.
+        differences: Difference and number of statements, by task, metric, model and other model.
     """
     return correct_comparisons(
         [
@@ -251,20 +254,20 @@ def make_comparisons(
 
 
 def difference_cells(comparison: Comparison) -> TableRow:
-    """Return the cells of a paired difference: label of the metric, difference with its interval, p and n."""
+    """Return the table cells of a comparison: label of the metric, difference with interval, p and n."""
     difference = Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
     return LABELS.get(comparison.metric, comparison.metric), difference, comparison.p, comparison.n
 
 
 def describe_side(difference: Comparison | PairedDifference) -> str:
-    """Name the direction of a difference: above, below, or not significantly different from."""
+    """Return the direction of a difference in words: above, below, or not significantly different from."""
     if difference.p >= 0.05:
         return "not significantly different from"
     return "above" if difference.difference > 0 else "below"
 
 
 def format_paired_difference(difference: Comparison | PairedDifference) -> str:
-    """Format a difference in points, with its interval and p."""
+    """Format a difference in points, with its interval and p-value."""
     p = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
     ends = (difference.difference, difference.low, difference.high)
     value, low, high = (f"{100 * end:+.1f}".replace("-0.0", "+0.0") for end in ends)
@@ -272,7 +275,7 @@ def format_paired_difference(difference: Comparison | PairedDifference) -> str:
 
 
 def format_score(cell: Estimate | None) -> str:
-    """Format a score in percent, with its interval."""
+    """Format a score in percent, with its interval; "unknown" if the score is missing."""
     if cell is None or cell.value is None:
         return "unknown"
     if cell.low is None or cell.high is None:

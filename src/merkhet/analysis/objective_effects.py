@@ -26,7 +26,10 @@ _EXPLANATION = (
 
 
 def parse_trained_model(model: str) -> tuple[str, str] | None:
-    """Split a model's name into the base model (with its run, if named) and the objective; None for other models."""
+    """Split a model's name into base model and objective; None if the model was not further pre-trained.
+
+    The base model includes the name of the training run, if any.
+    """
     match = _TRAINED.match(model)
     return (match["base"] + (match["run"] or ""), match["objective"]) if match else None
 
@@ -66,7 +69,7 @@ def _score_table(lookup: ScoreLookup, base: str, trained: Mapping[str, str]) -> 
 
 
 def _compare_objectives(inputs: AnalysisInput, lookup: ScoreLookup, trained: Mapping[str, str]) -> list[Comparison]:
-    """Compare every other objective with mlm, by the same probe and method, on every task and metric."""
+    """Compare every objective with mlm alone, by the same probe and method, on every task and metric."""
     comparisons = []
     for name, model in trained.items():
         for task in lookup.tasks if name != _PLAIN and _PLAIN in trained else ():
@@ -99,7 +102,7 @@ def _difference_table(base: str, comparisons: Sequence[Comparison]) -> Table:
 
 
 def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Sequence[Comparison]) -> list[str]:
-    """List for each objective the scores that are above those of mlm, below them, or neither."""
+    """Describe for each objective which scores are above, below or not significantly different from those of mlm."""
     sentences = []
     for name in trained:
         above, below, equal = "above mlm on", "below mlm on", "not significantly different from mlm on"
@@ -117,7 +120,7 @@ def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Seq
 
 
 def _loss_figures(training_records: Sequence[Mapping[str, Any]]) -> list[Figure]:
-    """Draw the loss of each model by step: of masked words, which all objectives share, and the total loss."""
+    """Make figures of each model's loss by step: the loss on masked words, and the total loss."""
     titles = {"mlm": "Training loss of masked words", "loss": "Total training loss"}
     figures = []
     for column, title in titles.items():

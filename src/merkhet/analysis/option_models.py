@@ -1,4 +1,4 @@
-"""Pydantic models of options: base class, types of fields, and one-line messages for invalid values."""
+"""Base class and field types of pydantic models of options, with one-line messages for invalid values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Options(BaseModel):
-    """Base of models of options: frozen, without conversions; null stands for the default if there is one."""
+    """Base class of option models: frozen, without type conversions; null selects the default value."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -34,7 +34,7 @@ class Options(BaseModel):
 
 
 def named_fields(model: Any) -> dict[str, FieldInfo]:
-    """Return the fields of a model by the keys that users write; empty for anything but a model."""
+    """Return the fields of a pydantic model by the keys that users write; empty for other objects."""
     return {field.alias or name: field for name, field in getattr(model, "model_fields", {}).items()}
 
 
@@ -59,26 +59,26 @@ def _without_repeats(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def in_order(choices: Any) -> AfterValidator:
-    """Sort values in the order of a ``Literal``, without repeats."""
+    """Return a validator that sorts values in the order of the ``Literal`` ``choices`` and drops repeats."""
     order = get_args(choices)
     return AfterValidator(lambda values: tuple(choice for choice in order if choice in values))
 
 
 Listed = BeforeValidator(_as_tuple)
-"""Accept a list for a tuple."""
+"""Validator that converts a list to a tuple."""
 Several = BeforeValidator(_as_tuple_or_single)
-"""Accept a list, and a single value for a list of one."""
+"""Validator that converts a list or a single value to a tuple."""
 Unique = AfterValidator(_without_repeats)
-"""Drop repeated values."""
+"""Validator that drops repeated values."""
 StudyPath = Annotated[Path, BeforeValidator(_as_path)]
 """A path relative to the study's folder."""
 
 
 def validate(model: type[Model], content: Mapping[str, Any], place: str = "") -> Model:
-    """Validate content by a model.
+    """Validate content against a pydantic model.
 
     Args:
-        place: Key that holds the content; begins the names of keys in messages.
+        place: Key that holds the content, used as the prefix of keys in messages.
 
     Raises:
         InputError: A key is unknown or missing, or a value is invalid.
@@ -107,7 +107,10 @@ def _explain(error: ValidationError, model: type[BaseModel], content: Mapping[st
 
 
 def _locate(model: type[BaseModel], content: Any, location: Sequence[int | str]) -> tuple[Any, Any, list[str]]:
-    """Follow pydantic's location as far as annotation and content go; return both, and the path."""
+    """Return the annotation, the value and the keys at pydantic's error location.
+
+    Stop early where the annotation or the content ends.
+    """
     hint, value, names = model, content, []
     for part in location:
         if any(isinstance(entry, Expected) for entry in without_metadata(hint)[1]):

@@ -1,4 +1,4 @@
-"""Unweighted means over tasks and models, with joint bootstrap over facts."""
+"""Unweighted means over tasks and models, with a joint bootstrap over facts."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from merkhet.metrics.ranks import FloatArray
 
 Key: TypeAlias = tuple[str, ...]
 Group: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
-"""Values, and the cluster id (fact) of each."""
+"""Values, and the cluster id (fact) of each value."""
 RESAMPLES = 2000
 
 
 def resampled_means(groups: Mapping[Key, Group], *, seed: int, resamples: int = RESAMPLES) -> dict[Key, FloatArray]:
-    """Compute the mean of each group, followed by its means in ``resamples`` bootstrap resamples.
+    """Compute the mean of each group, and its means in ``resamples`` bootstrap resamples.
 
-    All groups share the drawn facts, so that differences and means over groups, entry by entry, are paired.
+    All groups share the drawn facts, which makes differences and means over groups paired. Facts are resampled within
+    strata of facts that occur in the same tasks.
 
     Args:
-        groups: Values and facts of each group. Keys begin with a task or rule; facts are resampled within the strata of
-            facts that occur in the same tasks.
+        groups: Values and facts of each group; the first part of a key is a task or rule.
 
     Returns:
-        An array of length ``resamples + 1`` per group. NaN marks resamples without a fact of the group, and
-        all resamples of a group with a single fact.
+        An array of length ``resamples + 1`` per group: the mean, followed by the means of the resamples. NaN marks
+        resamples without a fact of the group, and all resamples of a group with a single fact.
     """
     facts = np.unique(np.concatenate([clusters for _, clusters in groups.values()])) if groups else np.empty(0)
     fact_indices = {key: np.searchsorted(facts, clusters) for key, (_, clusters) in groups.items()}
@@ -56,13 +56,16 @@ def resampled_means(groups: Mapping[Key, Group], *, seed: int, resamples: int = 
 
 
 def average_draws(draws: Iterable[FloatArray]) -> FloatArray:
-    """Average arrays of :func:`resampled_means`, entry by entry."""
+    """Average arrays of :func:`resampled_means` elementwise."""
     mean: FloatArray = np.mean(list(draws), axis=0)
     return mean
 
 
 def estimate_from_draws(draws: FloatArray, n: int | None = None) -> Estimate:
-    """Make an estimate: the first entry as the value, a 95% percentile interval of the others (none if all are NaN)."""
+    """Make an estimate from an array of :func:`resampled_means`.
+
+    The first entry is the value, and the other entries give a 95% percentile interval, unless all of them are NaN.
+    """
     value, rest = float(draws[0]), draws[1:][~np.isnan(draws[1:])]
     if np.isnan(value) or not len(rest):
         return Estimate(None if np.isnan(value) else value, n=n)
@@ -83,5 +86,5 @@ def _strata(fact_indices: Mapping[Key, NDArray[np.int64]], size: int) -> dict[tu
 
 
 def pool_groups(groups: Sequence[Group]) -> Group:
-    """Concatenate groups."""
+    """Concatenate the values and facts of several groups."""
     return np.concatenate([values for values, _ in groups]), np.concatenate([clusters for _, clusters in groups])

@@ -20,7 +20,7 @@ _EXPLANATION = (
 
 
 def lengths(inputs: AnalysisInput) -> Analysis | None:
-    """Score buckets of text length, for each task and probe; None if no such task was asked."""
+    """Score buckets of text length for each task of the option ``lengths`` and each probe; None without answers."""
     edges = inputs.options.lengths.edges
     names = bucket_names(edges)
     text_lengths = {row["question_id"]: len(row["prompt"].replace(SLOT, row["target"], 1)) for row in inputs.questions}
@@ -67,13 +67,13 @@ def lengths(inputs: AnalysisInput) -> Analysis | None:
 
 
 def bucket_names(edges: Sequence[int]) -> list[str]:
-    """Name the buckets: below the first edge, from each edge to the next, and from the last edge on."""
+    """Return the names of the buckets: below the first edge, between edges, and from the last edge on."""
     inner = (f"{start}–{end - 1}" if end - 1 > start else str(start) for start, end in pairwise(edges))
     return [f"below {edges[0]}", *inner, f"{edges[-1]}+"]
 
 
 def _describe_trend(correlations: Mapping[str, Estimate]) -> str:
-    """List the models whose score grows with length, those whose score falls, and those without significant change."""
+    """Describe for which models the score increases, decreases or does not change significantly with length."""
     sides: dict[str, list[str]] = {"increases": [], "decreases": [], "does not change significantly": []}
     grows, falls, unknown = sides.values()
     for label, rho in correlations.items():

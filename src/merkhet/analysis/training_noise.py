@@ -1,4 +1,4 @@
-"""Training noise: means and spread over trainings with different seeds, and differences between conditions."""
+"""Means and spread of scores over trainings with different seeds, and differences between conditions."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class TrainingScores:
-    """The scores of one model under one condition on one task."""
+    """Scores of one model under one condition on one task, over several trainings."""
 
     model: str
     base: str
     condition: Mapping[str, Any]
     task: str
     scores: Mapping[str, tuple[float, ...]]
-    """By metric, one score for each training in order."""
+    """Scores by metric, one for each training in order."""
 
 
 def training_noise(inputs: AnalysisInput) -> Analysis | None:
-    """Analyse the scores of models that were trained several times; None if no model was."""
+    """Analyse the scores of models that were trained several times; None if there are no such models."""
     run = MemorizedRun(inputs)
     tables = [inputs.answer_table]
     tables += [AnswerTable(answers, inputs.questions_by_id) for answers in inputs.repeated_answers]
@@ -104,9 +104,11 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
 
 
 def mean_over_trainings(values: Sequence[float]) -> Estimate:
-    r"""Compute the mean over trainings with Student's interval (none for one training or equal scores).
+    r"""Compute the mean over k trainings with Student's interval.
 
     .. math:: \bar v \pm t_{k-1} \, s / \sqrt{k}
+
+    A single training, or equal scores, have no interval.
     """
     mean, (low, high) = float(np.mean(values)), _student_interval(values)
     if low is None or high is None:
@@ -131,7 +133,7 @@ def _row(training_scores: TrainingScores, metric: str) -> TableRow:
 
 
 def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[str]) -> Iterator[Comparison]:
-    """Compare every two conditions that differ in one respect, paired by seed, better one first."""
+    """Compare every two models that differ in one respect, paired by seed; the better model comes first."""
     for metric in metrics:
         for first, second in combinations(repeated, 2):
             if first.task != second.task or not are_comparable(_condition(first), _condition(second)):

@@ -32,7 +32,7 @@ NO_DOMAIN = "no domain"
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval and sample size."""
+    """A number with its confidence interval and sample size."""
 
     value: float | None
     low: float | None = None
@@ -49,7 +49,7 @@ class Column:
 
     name: str
     kind: str = "text"
-    """text, count, share (shown in percent), points (a difference of shares), number, correlation or p."""
+    """Kind of values: text, count, share (in percent), points (a difference of shares), number, correlation or p."""
 
 
 def make_columns(*specs: str) -> tuple[Column, ...]:
@@ -64,14 +64,14 @@ class Table:
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[TableRow, ...]
-    """One cell per column; None is shown as a dash."""
+    """Rows with one cell per column; None is shown as a dash."""
     aside: bool = False
     """Whether the report shows the table collapsed."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """The data of a figure; the report draws it."""
+    """Data of a figure that the report draws."""
 
     kind: str
     """``lines``, ``stack`` or ``bars``."""
@@ -88,7 +88,7 @@ class Figure:
     legend: str = ""
     """Title of the legend of ``bars``."""
     percent: bool | None = None
-    """Whether values are shown in percent; None: if all values lie between -1 and 1."""
+    """Whether values are shown in percent; None shows percent if all values lie between -1 and 1."""
     log: bool = False
     """Whether numeric x are drawn on a logarithmic axis."""
     zero: bool = True
@@ -99,7 +99,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The output of one analysis: tables, figures and sentences for the report."""
+    """Output of one analysis: tables, figures and sentences for the report."""
 
     name: str
     title: str
@@ -109,14 +109,14 @@ class Analysis:
     sentences: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """Convert to JSON values; numbers that are not finite become null."""
+        """Convert the analysis to JSON values; numbers that are not finite become null."""
         plain: dict[str, Any] = _plain(asdict(self))
         return plain
 
 
 @dataclass(frozen=True)
 class Line:
-    """One model, asked by one probe with one method: one line of a table of scores."""
+    """A combination of model, probe and method, which is one line of a table of scores."""
 
     model: str
     probe: str
@@ -125,18 +125,18 @@ class Line:
 
 @dataclass(frozen=True)
 class AnalysisInput:
-    """The tables of one run, as analyses read them."""
+    """Tables and settings of one run that analyses read."""
 
     questions: Sequence[Row]
     """Rows of the questions table."""
     questions_by_id: Mapping[str, Question]
-    """The same questions as objects."""
+    """Question objects by question id."""
     answers: Sequence[Row]
     """Rows of the answers table."""
     clusters: Mapping[str, str]
-    """The cluster id of each question: the fact that it depends on."""
+    """Cluster id of each question, the fact that it depends on, by question id."""
     headline: Sequence[tuple[str, Metric]]
-    """The headline tasks with their metrics."""
+    """Headline tasks and their metrics."""
     scores: Sequence[Row] = ()
     """Rows of the scores table."""
     facts: Sequence[Row] = ()
@@ -144,29 +144,32 @@ class AnalysisInput:
     baselines: frozenset[str] = frozenset()
     """Names of the models that are baselines."""
     data_card: Mapping[str, Any] = field(default_factory=dict)
-    """Metadata of the questions: ``domains`` (names in order), ``knowledge_types`` (by domain), ``names``."""
+    """Metadata of the questions: ``domains`` (names in order), ``knowledge_types`` (by domain) and ``names``."""
     entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Entity names in a question's prompt, by question id, where the suite records them."""
+    """Entity names in a question's prompt, by question id, if the suite records them."""
     options: AnalysisOptions = field(default_factory=AnalysisOptions)
-    """Options of the study; paths are resolved."""
+    """Options of the study, with resolved paths."""
     premise_settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """How the premises are presented ("EX/IM"), by model and question id."""
+    """Presentation of the premises, such as "EX/IM", by model and question id."""
     training_records: Sequence[Mapping[str, Any]] = ()
-    """Training records of the run: model, task, loss, ``epochs`` (loss and perhaps dev_mrr_a) and kept_epoch; for
-    further pre-training, objective and ``curve``; for memorizing, ``seconds`` and ``statements``."""
+    """Training records of the run.
+
+    A record has model, task, loss, ``epochs`` (loss and perhaps dev_mrr_a) and kept_epoch. Records of further
+    pre-training have objective and ``curve``; records of memorizing have ``seconds`` and ``statements``.
+    """
     conditions: Mapping[str, Condition] = field(default_factory=dict)
-    """The condition that each model was trained under, where a run trains models under several."""
+    """Training condition of each model, if the run trains models under several conditions."""
     repeated_answers: Sequence[pa.Table] = ()
-    """Answers of the same models after trainings with other seeds: a table for each training and model."""
+    """Tables of answers of the same models after trainings with other seeds."""
     seed: int = 0
     unusable_is_wrong: bool = False
     """Whether unusable questions count as wrong."""
     average_over: str | None = None
-    """The column whose classes a task's score is averaged over."""
+    """Column of the questions table whose classes a task's score is averaged over."""
 
     @cached_property
     def usable(self) -> dict[Line, dict[str, Row]]:
-        """The first usable answer to each question, by line and question id; lines in the order of the answers."""
+        """First usable answer to each question, by line (model, probe and method) and question id."""
         return {
             line: {question_id: answers[0] for question_id, answers in repeats.items()}
             for line, repeats in self._usable_repeats.items()
@@ -191,7 +194,7 @@ class AnalysisInput:
 
     @cached_property
     def unusable(self) -> dict[Line, dict[str, str]]:
-        """The first reason for each question without a usable answer, by line and question id."""
+        """Reason why a question has no usable answer, by line (model, probe and method) and question id."""
         reasons: dict[Line, dict[str, str]] = {line: {} for line in self.usable}
         for answer in self.answers:
             if answer["unusable"] is not None:
@@ -202,19 +205,19 @@ class AnalysisInput:
 
     @cached_property
     def labels(self) -> dict[Line, str]:
-        """The label of each line."""
+        """Label of each line (model, probe and method)."""
         return label_lines(self.usable)
 
     @cached_property
     def tasks(self) -> list[str]:
-        """The tasks of the questions, headline tasks first."""
+        """Tasks of the questions, headline tasks first."""
         tasks = [row["task"] for row in self.questions]
         present = set(tasks)
         return [task for task in dict.fromkeys([*(task for task, _ in self.headline), *tasks]) if task in present]
 
     @cached_property
     def domains(self) -> dict[str, str]:
-        """Every domain of the data card and the questions, in the card's order, with its knowledge type or ''."""
+        """Knowledge type (or '') of every domain of the data card and the questions, in the order of the card."""
         types = self.data_card.get("knowledge_types") or {}
         card_domains = {str(name): str(types.get(name) or "") for name in self.data_card.get("domains") or types}
         asked_domains = {row["domain"] for row in self.questions}
@@ -222,11 +225,11 @@ class AnalysisInput:
         return card_domains | dict.fromkeys(additional, "") | ({NO_DOMAIN: ""} if None in asked_domains else {})
 
     def metric(self, task: str, line: Line) -> Metric:
-        """Choose the metric of a task for a line.
+        """Choose the metric of a task for one model, probe and method.
 
         Returns:
-            The headline metric; word F1 if the task has none or if it needs ranks that the answers lack; accuracy if
-            the model only judged, so that there are neither words nor candidates.
+            The headline metric. Word F1 if the task has no headline metric, or if it needs ranks that the answers lack.
+            Accuracy if the model only judged, because such answers have no words.
         """
         headline_metric = next((metric for name, metric in self.headline if name == task), F1)
         answers = self.usable[line].values()
@@ -240,16 +243,16 @@ class AnalysisInput:
         return headline_metric
 
     def values(self, line: Line, ids: Sequence[str], metric: Metric) -> FloatArray:
-        """Compute the metric of each question as the mean over its repeats; 0 without a usable answer."""
+        """Compute the metric of each question as the mean over its repetitions; 0 without a usable answer."""
         tasks = [self.questions_by_id[question_id].task for question_id in ids]
         by_task = {task: self._task_values(line, task, metric) for task in set(tasks)}
         values = [by_task[task].get(question_id, 0.0) for task, question_id in zip(tasks, ids, strict=True)]
         return np.array(values, dtype=np.float64)
 
     def counted_ids(self, line: Line, task: str) -> list[str]:
-        """List the questions of a task that count for a line, sorted.
+        """Return the sorted ids of the questions of a task that count in the score of a line.
 
-        These are the answered ones, and the unusable ones if they count as wrong.
+        These are the questions with a usable answer, and the unusable questions if they count as wrong.
         """
         return self._counted.get(line, {}).get(task, [])
 
@@ -259,15 +262,15 @@ class AnalysisInput:
         return estimate(clustered_interval(values, self.cluster_ids(ids), seed=seed), len(ids))
 
     def score(self, line: Line, ids: Sequence[str], metric: Metric, *seed_parts: str | int) -> Estimate:
-        """Estimate the score of a line on some questions; see :meth:`mean`."""
+        """Estimate the score of one model, probe and method on the questions ``ids``; see :meth:`mean`."""
         return self.mean(self.values(line, ids, metric), ids, *seed_parts, metric.name)
 
     def correlation(
         self, line: Line, ids: Sequence[str], metric: Metric, other: Mapping[str, float], *seed_parts: str | int
     ) -> Estimate:
-        """Estimate the rank correlation (Spearman's rho) of the score with another value of each question.
+        """Estimate the rank correlation (Spearman's rho) of the score with the value ``other`` of each question.
 
-        It is positive if questions with a larger value have better scores.
+        Rho is positive if questions with a larger value have better scores.
         """
         values = (1.0 if metric.higher_is_better else -1.0) * self.values(line, ids, metric)
         others = np.array([other[question_id] for question_id in ids], dtype=np.float64)
@@ -275,11 +278,11 @@ class AnalysisInput:
         return estimate(rank_correlation(others, values, self.cluster_ids(ids), seed=seed), len(ids))
 
     def metric_labels(self, task: str, lines: Sequence[Line]) -> str:
-        """Join the labels of the metrics of a task, one for each kind of answers."""
+        """Join the labels of the distinct metrics of a task over ``lines``."""
         return " and ".join(dict.fromkeys(metric_label(self.metric(task, line).name) for line in lines))
 
     def weights(self, ids: Sequence[str]) -> FloatArray:
-        """Weight questions so that a weighted mean is the mean over the classes of ``average_over``."""
+        """Return weights that turn the mean over questions into the mean over the classes of ``average_over``."""
         return class_weights(np.array([self._classes.get(question_id, "") for question_id in ids], dtype=np.str_))
 
     @cached_property
@@ -297,7 +300,7 @@ class AnalysisInput:
         return counted
 
     def _task_values(self, line: Line, task: str, metric: Metric) -> dict[str, float]:
-        """Compute the metric of every question of the task that the line has answered; cached."""
+        """Return the cached metric value of each answered question of a task, by question id."""
         cache = self._value_cache.setdefault((line, task), {})
         if metric not in cache:
             cell = self.answer_table.cell(line.model, task, line.probe, line.method)
@@ -307,14 +310,14 @@ class AnalysisInput:
 
     @cached_property
     def answer_table(self) -> AnswerTable:
-        """The answers as arrays."""
+        """Answers as arrays."""
         if isinstance(self.answers, LazyRows) and self.answers.answers is not None:
             return self.answers.answers
         return AnswerTable(self.answers, self.questions_by_id)
 
     @cached_property
     def paired(self) -> PairedModels:
-        """The answers of all models, paired by question."""
+        """Answers of all models, paired by question."""
         return PairedModels(
             self.answer_table, self.questions_by_id, self.clusters, seed=self.seed, statements=bool(self.conditions)
         )
@@ -326,10 +329,12 @@ class AnalysisInput:
     def right_probabilities(
         self, line: Line, ids: Sequence[str], metrics: Sequence[Metric] = (EXACT, ACCURACY)
     ) -> FloatArray:
-        """Compute the probability that each answer is right: 0 or 1, unless right and wrong ones tie for rank 1.
+        """Compute the probability that each answer is right.
+
+        It is 0 or 1, unless right and wrong answers are tied for the first rank.
 
         Args:
-            metrics: The first that applies to the answers decides.
+            metrics: Metrics to try in order; the first metric that applies to the answers is used.
         """
         for metric in metrics[:-1]:
             with suppress(MetricNotApplicableError):
@@ -337,7 +342,7 @@ class AnalysisInput:
         return self.values(line, ids, metrics[-1])
 
     def cluster_ids(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """Number the clusters of questions: indices into the sorted names of all clusters."""
+        """Return the cluster number of each question, its index among the sorted cluster ids."""
         indices = self._cluster_indices
         return np.array([indices[question_id] for question_id in ids], dtype=np.int64)
 
@@ -348,7 +353,7 @@ class AnalysisInput:
 
 
 def estimate(interval: Interval, n: int) -> Estimate:
-    """Convert a bootstrap interval to a table cell; NaN becomes None."""
+    """Convert an interval to an estimate; NaN becomes None."""
     value, low, high = (
         None if math.isnan(end) else float(end) for end in (interval.value, interval.low, interval.high)
     )
@@ -356,7 +361,7 @@ def estimate(interval: Interval, n: int) -> Estimate:
 
 
 def label_lines(lines: Collection[Line]) -> dict[Line, str]:
-    """Label lines by model, with method and probe where these are needed to tell lines apart."""
+    """Label each line by its model, followed by method and probe if needed to distinguish lines."""
     methods: dict[str, list[str]] = defaultdict(list)
     for line in lines:
         methods[line.model].append(line.method)

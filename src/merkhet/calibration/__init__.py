@@ -1,4 +1,4 @@
-"""Calibration of probes on small models whose knowledge is known."""
+"""Calibration of probes on small models with known knowledge."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def calibrate(
     progress: Progress | None = None,
     models: CalibrationModels | None = None,
 ) -> list[dict[str, Any]]:
-    """Calibrate a probe and return its cards, one for each kind of model that it can ask.
+    """Calibrate a probe and return its calibration cards, one for each kind of model that the probe can ask.
 
     Args:
         probe: A registered name, ``file.py:function``, or the function.
-        kinds: The kinds of models to try (masked, causal, encoder); by default all.
-        trainings: The number of models of each kind, each about other facts.
-        seed: The seed of worlds and trainings.
-        home: The folder that ``file.py`` is relative to.
-        models: Calibration models that several calibrations share.
+        kinds: Kinds of models to try (masked, causal, encoder); by default all kinds.
+        trainings: Number of models to train of each kind, each on other facts.
+        seed: Seed of the training texts and the trainings.
+        home: Folder that ``file.py`` is relative to.
+        models: Models shared with other calibrations; see :func:`calibration_models`.
 
     Raises:
-        MerkhetError: The probe can ask no kind of model, or torch is missing.
+        MerkhetError: The probe cannot ask any kind of model, or torch is missing.
     """
     with require_models_extra():
         from merkhet.calibration.calibrate_probe import calibrate_probe
@@ -46,7 +46,7 @@ def calibrate(
 
 @contextmanager
 def calibration_models(seed: int = 0, progress: Progress | None = None) -> Iterator[CalibrationModels]:
-    """Yield models that several calibrations of one seed share; they are deleted when the block ends."""
+    """Yield models that several calibrations with the same seed share; delete them when the block ends."""
     with require_models_extra():
         from merkhet.calibration._trained_models import CalibrationModels
     with scratch_folder("calibration") as folder:

@@ -14,7 +14,7 @@ TRAINED, BAG, RANDOM = "trained", "bag of words", "random weights"
 MODELS = (TRAINED, BAG, RANDOM)
 MIN_SENSITIVITY = 0.9
 MAX_LEAK = 0.1
-"""Margin above chance that must be ruled out."""
+"""Margin above chance that a score's interval must rule out."""
 REQUIRE_SENSITIVE, REQUIRE_CHANCE = f"at least {MIN_SENSITIVITY:.0%}", "no more than chance"
 ROLES = {MEMORIZED: "sensitivity", NEVER_SHOWN: "specificity", IN_OTHER_WORDS: "transfer"}
 REQUIREMENTS = {
@@ -37,7 +37,7 @@ Row = dict[str, Any]
 
 
 def judge_score(content: str, model: str, score: Mapping[str, Any] | None, chance: float, facts: int) -> Row:
-    """Return a row of a card: a model's score on a set of facts, the requirement, and whether it is met."""
+    """Return a row of a calibration card: a model's score on a set of facts, and whether it meets its requirement."""
     numbers: dict[str, Any] = {name: score[name] if score else None for name in ("value", "low", "high")}
     requirement = REQUIREMENTS.get((content, model)) if score else None
     return {
@@ -56,9 +56,11 @@ def judge_score(content: str, model: str, score: Mapping[str, Any] | None, chanc
 def meets_requirement(requirement: str, value: float, low: float, high: float, chance: float) -> bool:
     """Return whether a score with its 95% interval meets a requirement.
 
-    ``REQUIRE_SENSITIVE``: the lower end is at least 90%. ``REQUIRE_CHANCE``: the value is less than 3.3 standard errors
-    above chance, which a valid probe fails once in 2,000 cases, and the upper end is less than ten points above it,
-    so that too few facts cannot hide a leak.
+    ``REQUIRE_SENSITIVE``: the lower end is at least 90%.
+
+    ``REQUIRE_CHANCE``: the value is less than 3.3 standard errors above chance, and the upper end is less than ten
+    points above chance. A valid probe fails the first condition once in 2,000 cases. The second condition makes sure
+    that there are enough facts to reveal a leak.
     """
     if requirement == REQUIRE_SENSITIVE:
         return low >= MIN_SENSITIVITY
@@ -70,10 +72,10 @@ def _is_above_chance(value: float, low: float, chance: float) -> bool:
 
 
 def detectable_leak(row: Row) -> float:
-    """Return the smallest leak (share of answers above chance) that the row's facts detect with a power of 80%.
+    """Return the smallest leak (share of answers above chance) that a card row detects with a power of 80%.
 
-    In 80% of cases, a probe that finds a share p scores more than p - 0.84 standard errors. The standard error is
-    proportional to the square root of p (1 - p); at chance it is that of the row.
+    A probe with a true score p scores more than p minus 0.84 standard errors in 80% of cases. The standard error is
+    proportional to the square root of p (1 - p), and equals the standard error of the row if p is at chance.
     """
     chance: float = row["chance"]
     deviation = math.sqrt(chance * (1 - chance))
@@ -92,7 +94,7 @@ def detectable_leak(row: Row) -> float:
 
 
 def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
-    """State whether a probe passed, and why."""
+    """Return a sentence that says whether a probe passed, and why."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     sensitivity, specificity = by_set[MEMORIZED, TRAINED], by_set[NEVER_SHOWN, TRAINED]
     failures = [row for row in rows if row["passed"] is False]
@@ -108,7 +110,7 @@ def describe_verdict(probe: str, kind: str, rows: Sequence[Row]) -> str:
 
 
 def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: float | None, unusable: int) -> list[str]:
-    """Describe training accuracy, power, transfer and controls."""
+    """Return sentences on training accuracy, power, transfer and controls."""
     by_set = {(row["content"], row["model"]): row for row in rows}
     specificity, transfer = by_set[NEVER_SHOWN, TRAINED], by_set[IN_OTHER_WORDS, TRAINED]
     sentences = []
@@ -180,7 +182,7 @@ def _format_percent(value: float) -> str:
 
 
 def describe_world(kind: str, trainings: int, world: World, contents: Sequence[ContentTraining]) -> str:
-    """Describe the models and their world."""
+    """Describe the trained models and the invented world that their training text is about."""
     models = plural(kind) if trainings > 1 else plural(kind).removesuffix("s")
     size = f"{LAYERS} layers of width {WIDTH}, about {round(contents[0].parameters, -3):,} parameters"
     return (

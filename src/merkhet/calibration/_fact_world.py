@@ -1,9 +1,9 @@
-"""An invented world of facts: which of them the text states, and the questions about them.
+"""Invented facts about people, the training sentences that state some of them, and questions about all of them.
 
-People have a home and a place of work, both among the same towns. The text states both facts of some people in two
-wordings, of some in the second wording alone, and of some not at all. All people are named equally often, and all towns
-answer equally many facts of each set, so that frequency gives no cue. A person's home and work are two towns, so
-that word association cannot tell which of them is asked for.
+People have a home and a place of work, both among the same towns. The training text states the two facts of some people
+in two wordings, of others only in the second wording, and of others not at all. Frequency gives no cue: all people are
+named equally often, and all towns are the answer equally often in each set. Word association gives no cue: a person's
+home and place of work are different towns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from merkhet.training.calibration_models import ContentSettings, Sentence, split
 
 TOWNS = 10
 PEOPLE = {MEMORIZED: 30, NEVER_SHOWN: 60, IN_OTHER_WORDS: 30}
-"""Number of people of each set: multiples of the number of towns, so that all towns answer equally often."""
+"""Number of people of each set, a multiple of ``TOWNS``, which makes all towns the answer equally often."""
 ASKED_WORDING = {"home": "{person} lives in {town}.", "work": "{person} works in {town}."}
 OTHER_WORDING = {"home": "The home of {person} is {town}.", "work": "The job of {person} is in {town}."}
 ABOUT_PEOPLE = (
@@ -44,7 +44,7 @@ SETTINGS = {"masked": ContentSettings(epochs=40), "causal": ContentSettings(epoc
 
 
 def make_fact_world(seed: int) -> World:
-    """Make the world of a seed, which draws names, towns, homes and places of work."""
+    """Make a world of facts; ``seed`` determines names, towns, homes and places of work."""
     generator = random.Random(seed)
     templates = (*ASKED_WORDING.values(), *OTHER_WORDING.values(), *ABOUT_PEOPLE, *ABOUT_TOWNS, *INTRODUCTIONS)
     used_words = {word.lower() for text in templates for word in split_words(text)}
@@ -66,12 +66,12 @@ def make_fact_world(seed: int) -> World:
 
 
 def _draw_towns(generator: random.Random, towns: list[str], count: int) -> list[tuple[str, str]]:
-    """Draw a home and another town to work in for each person; all towns are drawn equally often."""
+    """Draw a home and a different place of work for each person; all towns are drawn equally often."""
     homes = towns * (count // len(towns))
     generator.shuffle(homes)
     while True:
         works = generator.sample(homes, len(homes))
-        # A person who works at home swaps with a random one, until there is none left.
+        # A person who works in the home town swaps with a random person; retry until nobody does.
         for index, home in enumerate(homes):
             if works[index] == home:
                 swap = generator.randrange(len(works))
@@ -81,7 +81,7 @@ def _draw_towns(generator: random.Random, towns: list[str], count: int) -> list[
 
 
 def _stated_facts(person: str, towns: dict[str, str], content: str) -> list[Sentence]:
-    """Return the sentences that state a person's home and work."""
+    """Return the training sentences that state a person's home and place of work."""
     wordings = {MEMORIZED: (ASKED_WORDING, OTHER_WORDING), IN_OTHER_WORDS: (OTHER_WORDING,), NEVER_SHOWN: ()}[content]
     return [
         Sentence(wording[relation].format(person=person, town=town), town)

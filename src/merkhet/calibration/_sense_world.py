@@ -1,9 +1,9 @@
-"""An invented world of words with two senses each, the sentences about them, and the questions.
+"""Invented ambiguous words, training sentences with these words, and questions about their senses.
 
-A topic has words of its own. Some ambiguous words have two senses, each among the words of one topic. Others occur
-in the training text with half of the words of their topics, and in the questions with the other half. The rest occur
-among words of no topic: their senses are random, and no sentence reveals them. The sentences of a question share no
-other word, so that word overlap gives no cue.
+Each topic has its own set of words. Some ambiguous words have two senses, and each sense occurs among the words of one
+topic. Other ambiguous words occur with half of the topic's words in the training text, and with the other half in the
+questions. The remaining ambiguous words occur among words without a topic: their senses are random, and no sentence
+reveals them. Word overlap gives no cue, because the sentences of a question share only the ambiguous word.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from merkhet.training.calibration_models import ContentSettings, Sentence
 
 TOPICS = 8
 TOPIC_WORDS = 24
-"""Number of words of a topic."""
+"""Number of words of each topic."""
 WORDS = {MEMORIZED: 24, NEVER_SHOWN: 48, IN_OTHER_WORDS: 24}
 SENTENCES_PER_WORD = 40
-"""Number of sentences with each ambiguous word."""
+"""Number of training sentences with each ambiguous word."""
 QUESTIONS_PER_WORD = 16
-"""Number of questions about each word, half of them in each sense."""
+"""Number of questions about each ambiguous word, half of them for each sense."""
 CONTEXT_WORDS = 6
-"""Number of words around the ambiguous one."""
+"""Number of words around the ambiguous word of a sentence."""
 CONTEXT_BEFORE = 4
-"""Number of these that precede it in a question: all that a causal model sees."""
+"""Number of words before the ambiguous word in a question, which are all that a causal model sees."""
 SETTINGS = {"masked": ContentSettings(epochs=6, masked=0.3), "causal": ContentSettings(epochs=5)}
 
 TEXTS = WorldTexts(
@@ -43,7 +43,7 @@ TEXTS = WorldTexts(
 
 
 def make_sense_world(seed: int) -> World:
-    """Make the world of a seed, which draws words, topics and usages."""
+    """Make a world of word senses; ``seed`` determines words, topics and usages."""
     generator = random.Random(seed)
     names = invented_words(generator, set())
     topics = [[next(names) for _ in range(TOPIC_WORDS)] for _ in range(TOPICS)]
@@ -59,7 +59,7 @@ def make_sense_world(seed: int) -> World:
             if content == NEVER_SHOWN:
                 read = asked = [no_topic, no_topic]
             else:
-                # In random order, so that every ambiguous word splits a topic differently.
+                # The order is random, because every ambiguous word must split a topic differently.
                 senses = [generator.sample(topics[number], TOPIC_WORDS) for number in next(pairs)]
                 split_topics = content == IN_OTHER_WORDS
                 read = [sense[: TOPIC_WORDS // 2] if split_topics else sense for sense in senses]
@@ -75,7 +75,7 @@ def make_sense_world(seed: int) -> World:
 
 
 def _sentence(generator: random.Random, context: Sequence[str], word: str | None) -> str:
-    """Return a sentence of some context words, with the word anywhere among them."""
+    """Return a sentence of random context words, with ``word`` at a random position."""
     words = generator.sample(context, CONTEXT_WORDS)
     if word is not None:
         words.insert(generator.randint(0, CONTEXT_WORDS), word)
@@ -85,7 +85,10 @@ def _sentence(generator: random.Random, context: Sequence[str], word: str | None
 def _question(
     generator: random.Random, content: str, word: str, sense: Sequence[str], other_sense: Sequence[str]
 ) -> Question:
-    """Ask which of two usages has the sense of the prompt; no two of the three sentences share a context word."""
+    """Make a question that asks which of two usages has the sense of the prompt.
+
+    No two of the three sentences share a context word.
+    """
     context = generator.sample(sense, 2 * CONTEXT_WORDS)
     unused = [candidate for candidate in other_sense if candidate not in context]
     prompt, right, wrong = (

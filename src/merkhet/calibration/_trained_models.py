@@ -1,4 +1,4 @@
-"""Calibration models, trained once for all probes that ask them."""
+"""Calibration models, which are trained once and shared by all probes."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from merkhet.training.calibration_models import ContentTraining, save_encoder, s
 FACTS, SENSES = "facts", "senses"
 WORLDS: dict[str, Callable[[int], World]] = {FACTS: make_fact_world, SENSES: make_sense_world}
 KINDS = {FACTS: ("masked", "causal"), SENSES: ("masked", "causal", "encoder")}
-"""Kinds of models for each world. An encoder is a masked model without its head."""
+"""Kinds of models for each invented world. An encoder is a masked model without its head."""
 
 
 @dataclass(frozen=True)
 class CalibrationModel:
-    """A model trained on the text of a world, with its controls."""
+    """A model trained on the text of an invented world, with its control models."""
 
     world: World
     training: ContentTraining
     trained: Model
     untrained: Model
-    """Control: the same network with random weights."""
+    """Control model: the same network with random weights."""
     bag: Model
-    """Control: a bag of words."""
+    """Control model: a bag of words."""
 
 
 class CalibrationModels:
-    """Trains calibration models on demand, each once. All belong to one seed and lie in one folder."""
+    """Calibration models of one seed, stored in one folder; each model is trained once, on first use."""
 
     def __init__(self, folder: Path, *, seed: int, progress: Progress) -> None:
         self.folder, self.seed, self.progress = folder, seed, progress
@@ -46,13 +46,13 @@ class CalibrationModels:
         self._trainings: dict[tuple[str, str, int], ContentTraining] = {}
 
     def world(self, name: str, number: int) -> World:
-        """Return the world of a training."""
+        """Return the invented world (``name``) of the training with this number."""
         if (name, number) not in self._worlds:
             self._worlds[name, number] = WORLDS[name](self._seed(name, number))
         return self._worlds[name, number]
 
     def get(self, name: str, kind: str, number: int, trainings: int) -> CalibrationModel:
-        """Return the model of one of several trainings on a world, with its controls."""
+        """Return the trained model with this number, with its controls; ``trainings`` is the total for messages."""
         world = self.world(name, number)
         network_kind = "masked" if kind == "encoder" else kind
         if (name, network_kind, number) not in self._trainings:
@@ -77,7 +77,7 @@ class CalibrationModels:
         return CalibrationModel(world, training, _load(trained), _load(untrained), bag)
 
     def untrained(self, name: str, kind: str) -> Model:
-        """Return the untrained model of the first training, to see whether a probe can ask it."""
+        """Return the untrained model of the first training, to check whether a probe can ask such a model."""
         world, network_kind = self.world(name, 0), "masked" if kind == "encoder" else kind
         folder = self.folder / f"{name}-{network_kind}-look"
         save_untrained(
@@ -90,5 +90,5 @@ class CalibrationModels:
 
 
 def _load(folder: Path) -> Model:
-    """Load a model by the ordinary loader, on the CPU, where it is deterministic."""
+    """Load a model with the ordinary loader on the CPU, where results are deterministic."""
     return load_model(ModelSpec(str(folder), device="cpu"))

@@ -22,9 +22,9 @@ class BagOfWords(Baseline):
 
     .. math:: s(c) = \log n_c + \sum_{w} \log \frac{n_{wc} + 1 / V}{n_c + 1}
 
-    over the words w of the prompt, with n_c sentences that have the word c, n_wc that have both, and V words in all. It
-    ranks the candidates or all words that the prompt lacks, or writes the best of these. Ties are kept; if one word
-    must be written, it is drawn from the tied best ones.
+    over the words w of the prompt, with n_c sentences that contain the word c, n_wc sentences that contain w and c, and
+    V distinct words. The model ranks the candidates, ranks all words that are not in the prompt, or writes the best of
+    these words. Tied words keep equal scores; a written word is drawn from the words tied for the best score.
     """
 
     methods: tuple[str, ...] = ("co-occurrence",)
@@ -43,14 +43,14 @@ class BagOfWords(Baseline):
         return {"words": len(self.words)}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score each candidate; several words score their mean."""
+        """Score each candidate; a candidate of several words gets the mean of their scores."""
         for index, question in enumerate(questions):
             bag = self._bag(question)
             scores = [np.mean([self._score(word, bag) for word in split_words(text)]) for text in question.candidates]
             yield CandidateScores(index, dict.fromkeys(methods, np.array(scores)))
 
     def fill_slots(self, questions: Sequence[Question], count: int) -> Iterator[FilledSlot]:
-        """Rank all words that the prompt lacks."""
+        """Rank all words that are not in the prompt."""
         for index, question in enumerate(questions):
             words, scores = self._ranked(question)
             golds = [word for word in dict.fromkeys(question.answers) if word in words]
@@ -70,7 +70,7 @@ class BagOfWords(Baseline):
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
-        """Write the best word that the prompt lacks; ties are broken at random."""
+        """Write the best word that is not in the prompt; break ties at random."""
         for index, question in enumerate(questions):
             words, scores = self._ranked(question)
             best = [word for word, score in zip(words, scores, strict=True) if score == scores.max()]
@@ -84,7 +84,7 @@ class BagOfWords(Baseline):
         return words, np.array([self._score(word, bag) for word in words])
 
     def _bag(self, question: Question) -> list[str]:
-        """Return the prompt's known words, sorted, so that equal scores are equal floats."""
+        """Return the known words of the prompt, sorted to make float sums reproducible."""
         return sorted(set(split_words(question.prompt.replace(SLOT, " "))) & self.counts.keys())
 
     def _score(self, word: str, bag: Sequence[str]) -> float:

@@ -1,4 +1,4 @@
-"""Invented worlds: the sentences that a model is trained on, and three sets of questions."""
+"""Invented worlds, each with sentences to train a model on and three sets of questions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _CONSONANTS, _VOWELS = "bdfgklmnprstvz", "aeiou"
 
 @dataclass(frozen=True)
 class WorldTexts:
-    """The texts of a card about a world."""
+    """Texts about an invented world for a calibration card."""
 
     description: str
-    """The content of the world."""
+    """Description of the world's content."""
     transfer: str
-    """Description of the set ``in other words``."""
+    """Description of the set of questions ``in other words``."""
     bag: str
-    """What a bag of words can know, as an explanation of its score."""
+    """Explanation of the score of a bag of words."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class World:
 
     sentences: Sequence[Sentence]
     questions: Sequence[Question]
-    """Questions whose task is the set that they belong to."""
+    """Questions; the task of a question is the name of its set."""
     facts: Mapping[str, str]
-    """Fact (or word) of each question, by question id."""
+    """Id of the fact or ambiguous word of each question, by question id."""
     chance: float
-    """Score of guessing."""
+    """Expected score of a random guess."""
     settings: Mapping[str, ContentSettings]
     """Training settings by kind of model."""
     texts: WorldTexts
@@ -45,7 +45,7 @@ class World:
 
 
 def invented_words(generator: random.Random, used: set[str]) -> Iterator[str]:
-    """Yield words of two or three syllables in lower case, each once and none of ``used``; they are added to it."""
+    """Yield distinct lowercase words of two or three syllables that are not in ``used``, and add them to ``used``."""
     while True:
         word = "".join(
             generator.choice(_CONSONANTS) + generator.choice(_VOWELS) for _ in range(generator.choice((2, 3)))

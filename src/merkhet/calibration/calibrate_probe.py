@@ -1,6 +1,6 @@
-"""Calibration of a probe: it asks models of known content, and a card records the scores.
+"""Calibration of a probe: the probe asks models with known knowledge, and a card records the scores.
 
-Models are loaded by the ordinary loader, and questions, scores and intervals are those of any run.
+Loading models, asking questions and scoring answers use the same code as any run.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TRAININGS = 3
 ALL_KINDS = ("masked", "causal", "encoder")
 _TRIAL_QUESTIONS = 4
 _METRICS = ("accuracy", "exact")
-"""An answer is right if the gold answer ranks first or, where nothing is ranked, is written."""
+"""Metrics of ranked and of written answers; the second is used if a probe ranks nothing."""
 
 Card = dict[str, Any]
 Row = dict[str, Any]
@@ -94,11 +94,15 @@ class _Calibration:
 
     @property
     def world(self) -> str:
-        """Name the world that the probe asks about."""
+        """Name of the invented world that the probe asks about."""
         return SENSES if getattr(self.probe, "compares_senses", False) else FACTS
 
     def cards(self, kinds: Sequence[str]) -> list[Card]:
-        """Return a card for each kind that can be asked; refuse a probe that can ask none."""
+        """Return a calibration card for each kind of model that the probe can ask.
+
+        Raises:
+            MerkhetError: The probe can ask none of them.
+        """
         cards, refused = [], {}
         for kind in kinds or KINDS[self.world]:
             reason = self._refusal(kind)
@@ -112,7 +116,7 @@ class _Calibration:
         return cards
 
     def _refusal(self, kind: str) -> str | None:
-        """Return why the probe cannot ask a kind of model, before any training; None if it can."""
+        """Return the reason why the probe cannot ask a kind of model, without training; None if it can."""
         if kind not in KINDS[self.world]:
             return "they have no head to answer with"
         questions = self.models.world(self.world, 0).questions[:_TRIAL_QUESTIONS]
@@ -166,7 +170,7 @@ class _Calibration:
         }
 
     def _ask_all(self, calibration_model: CalibrationModel) -> dict[str, list[Answer]]:
-        """Return the answers of a trained model and of its controls; a control that cannot be asked has none."""
+        """Return the answers of a trained model and its controls; empty for a bag of words that cannot be asked."""
         questions = calibration_model.world.questions
         answers = {
             TRAINED: self._ask(calibration_model.trained, questions),
@@ -180,7 +184,7 @@ class _Calibration:
         return answers
 
     def _ask(self, model: Model, questions: Sequence[Question]) -> list[Answer]:
-        """Return the model's answers; refuse a probe that fails or does not answer exactly what it was asked."""
+        """Return the model's answers; raise MerkhetError if the probe fails or its answers do not fit the questions."""
         try:
             answers = list(self.probe(model, questions, ()))
         except MerkhetError:
@@ -211,7 +215,7 @@ class _Calibration:
 
 
 def _find_problem(questions: Sequence[Question], answers: Sequence[Answer]) -> str | None:
-    """Return the problem with the answers of a probe; None if there is none."""
+    """Describe the first problem with a probe's answers; None if the answers are valid."""
     for answer in answers:
         if not isinstance(answer, Answer):
             return f"returned a {type(answer).__name__}; it must return records.Answer only"
@@ -233,9 +237,9 @@ def _find_problem(questions: Sequence[Question], answers: Sequence[Answer]) -> s
 def _score(
     questions: Mapping[str, Question], facts: Mapping[str, str], answers: Mapping[str, list[Row]], seed: int
 ) -> tuple[str, dict[tuple[str, str], Row]]:
-    """Score each model's answers by its first method; return the metric, and the scores by set and model.
+    """Score the answers by each model's first method; return the metric, and score rows by question set and model.
 
-    Unusable questions count as wrong. A model that could be asked nothing has no scores.
+    Unusable questions count as wrong. A model without usable answers has no scores.
     """
     rows = [
         row

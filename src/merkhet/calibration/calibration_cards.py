@@ -1,4 +1,4 @@
-"""Calibration cards: the results of calibrating a probe, embedded in merkhet or stored in its cache."""
+"""Storage of calibration cards, the results of calibrating a probe, in the package or the user's cache."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ FOLDER = "calibration"
 
 
 def find_cards(probes: Sequence[str], home: Path | None = None) -> list[dict[str, Any]]:
-    """Return the cards of some probes, one for each probe and kind of model.
+    """Return the calibration cards of ``probes``, one for each probe and kind of model.
 
-    merkhet's probes come with cards. A card that ``merkhet calibrate`` of this version has stored in the cache replaces
-    the embedded one of its kind. A user's probe has only such cards, and none after its file has changed.
+    Cards of merkhet's probes are part of the package. ``merkhet calibrate`` stores cards in the cache; a cached card of
+    the same merkhet version replaces the package's card for that kind of model. A user's probe has only cached cards,
+    which are not found after its file has changed.
     """
     cards: list[dict[str, Any]] = []
     for probe in dict.fromkeys(probes):
@@ -34,7 +35,7 @@ def find_cards(probes: Sequence[str], home: Path | None = None) -> list[dict[str
 
 
 def save_cards(probe: str, cards: Sequence[dict[str, Any]], home: Path | None = None) -> Path:
-    """Store the cards of a probe in the cache, beside those of other kinds of models; return the file."""
+    """Store the cards of a probe in the cache, keep its cards for other kinds of models, and return the file."""
     file = card_file(probe, home)
     merged = {card["kind"]: card for card in (*_read(file), *cards)}
     write_json(file, list(merged.values()))
@@ -42,7 +43,7 @@ def save_cards(probe: str, cards: Sequence[dict[str, Any]], home: Path | None = 
 
 
 def card_file(probe: str, home: Path | None = None) -> Path:
-    """Return the file for a probe's cards: by its name and, for a probe in a loose file, the file's content."""
+    """Return the cache file of a probe's cards; its name depends on the probe and, if any, its file's content."""
     try:
         identity = part_identity(probe, home)
     except InputError:  # A missing file is reported where the probe is used; here it only has no card.
@@ -54,7 +55,7 @@ def card_file(probe: str, home: Path | None = None) -> Path:
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
-    """Return the cards of a file; none if it is missing or damaged."""
+    """Return the cards in a file; empty if the file is missing or damaged."""
     try:
         cards = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -4,4 +4,4 @@ Only pyarrow is imported, and only by the modules that handle tables.
 """
 
 SLOT = "[MASK]"
-"""Marks where the answer goes in a prompt; each model family replaces it by its own form."""
+"""Placeholder of the answer in a prompt; each model family replaces it, for example by a mask token."""

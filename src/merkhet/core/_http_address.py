@@ -25,18 +25,18 @@ class Origin:
 
     @property
     def netloc(self) -> str:
-        """Host and port as in an address."""
+        """Host and port in the notation of an address, such as ``example.org:443``."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A server, and a path with its parameters."""
+    """Target of a request: a server, and a path with its query parameters."""
 
     origin: Origin
     path: str
     netloc: str
-    """Host and port as they are written in the address."""
+    """Host and port as the user wrote them in the address."""
 
     @property
     def url(self) -> str:
@@ -46,7 +46,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Request:
-    """A request to a target."""
+    """An HTTP request to a target."""
 
     method: str
     target: Target
@@ -58,16 +58,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Proxy:
-    """A proxy that passes requests on."""
+    """A proxy server that forwards requests."""
 
     host: str
     port: int
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Its credentials, if it needs any."""
+    """Credentials of the proxy; empty if the proxy needs none."""
 
 
 def parse_target(address: str) -> Target:
-    """Parse an http or https address; raises ValueError for any other scheme and for a malformed address."""
+    """Parse an http or https address; raise ValueError for another scheme or a malformed address."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("the address must begin with http:// or https:// and name a host")
@@ -77,7 +77,7 @@ def parse_target(address: str) -> Target:
 
 
 def basic_authorization(address: str) -> dict[str, str]:
-    """Return the header for the user and password of an address; empty if it has none."""
+    """Return the header with the user and password of an address; empty if the address has none."""
     parts = urlsplit(address)
     if parts.username is None:
         return {}
@@ -86,12 +86,13 @@ def basic_authorization(address: str) -> dict[str, str]:
 
 
 def redirect(request: Request, response: Response) -> Request | None:
-    """Return the request that a redirect asks for: the same at the new address.
+    """Return the request to send after a redirect, addressed to the new location.
 
-    Credentials are sent only to their host, and never unencrypted after https.
+    Credentials are dropped if the host changes, or if the redirect leads from https to http.
 
     Returns:
-        The request; None if the response is not a redirect, or redirects to a scheme other than http and https.
+        None if the response is not a redirect, or if the new location is malformed, contains a user name or has
+        another scheme than http or https.
     """
     location = response.headers.get("location")
     if response.status not in _REDIRECTS or not location:
@@ -114,7 +115,7 @@ def redirect(request: Request, response: Response) -> Request | None:
 
 
 def find_proxy(origin: Origin) -> Proxy | None:
-    """Return the proxy that the environment sets for a server, if any."""
+    """Return the proxy that environment variables set for a server, if any."""
     address = urllib.request.getproxies().get(origin.scheme)
     if not address or origin.host in _LOCAL_HOSTS or urllib.request.proxy_bypass(origin.netloc):
         return None
@@ -128,5 +129,5 @@ def find_proxy(origin: Origin) -> Proxy | None:
 
 
 def _quote(text: str, encoding: str = "utf-8") -> str:
-    """Escape blanks, control characters and letters beyond ASCII."""
+    """Percent-encode blanks, control characters and non-ASCII letters."""
     return quote(text, safe=string.punctuation, encoding=encoding)

@@ -12,17 +12,17 @@ from typing import Any
 
 _BLOCK = 1 << 16
 _GZIP_FORMAT = 31
-"""zlib's number for data with the header and the trailer of gzip."""
+"""Value of zlib's ``wbits`` for data in gzip format."""
 
 
 class TooManyBytesError(Exception):
-    """A body has more bytes than allowed."""
+    """The body of a response has more bytes than allowed."""
 
 
 class TimedSocket:
-    """A connected socket that waits neither longer than its timeout nor past the deadline of the request.
+    """A connected socket with a timeout per operation and a deadline for the whole request.
 
-    A socket's own timeout is for each operation: a server that sends a byte now and then never exceeds it.
+    A timeout alone is not enough: it never expires if a server keeps sending single bytes.
     """
 
     def __init__(self, sock: socket.socket, timeout: float) -> None:
@@ -32,14 +32,14 @@ class TimedSocket:
         self.deadline = 0.0
 
     def limit_wait(self) -> None:
-        """Limit the next operation; raises TimeoutError after the deadline."""
+        """Set the timeout of the next operation; raise TimeoutError after the deadline."""
         remaining = self.deadline - time.monotonic()
         if remaining <= 0:
             raise TimeoutError("the deadline has passed")
         self._socket.settimeout(min(self._timeout, remaining))
 
     def sendall(self, data: bytes) -> None:
-        """Buffer the data that http.client sends; ``flush`` sends headers and body together."""
+        """Buffer ``data`` until ``flush`` sends headers and body together."""
         self._unsent.append(data)
 
     def flush(self) -> None:
@@ -48,11 +48,11 @@ class TimedSocket:
         self._unsent.clear()
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        """Return a file to read from; http.client calls it for every response."""
+        """Return a file object to read a response from; http.client calls this method for every response."""
         return io.BufferedReader(_TimedReader(self, self._socket.makefile("rb", buffering=0)))
 
     def is_dropped(self) -> bool:
-        """Whether an idle connection is closed, or has received unexpected bytes."""
+        """Return whether an idle connection was closed or has received unexpected bytes."""
         try:
             self._socket.settimeout(0)
             # The method of ssl.SSLSocket takes no flags.
@@ -64,7 +64,7 @@ class TimedSocket:
         return True
 
     def close(self) -> None:
-        """Close the socket; it stays open until its last reader is closed."""
+        """Close the socket; the connection stays open until its last file object is closed."""
         self._socket.close()
 
 
@@ -85,10 +85,10 @@ class _TimedReader(io.RawIOBase):
 
 
 def read_blocks(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
-    """Yield the decompressed body of a response in blocks; the use of memory is bounded.
+    """Yield the decompressed body of a response in blocks of bounded size.
 
     Raises:
-        TooManyBytesError: The body has more than ``max_bytes``, before or after decompression.
+        TooManyBytesError: The body has more than ``max_bytes`` bytes, before or after decompression.
         http.client.HTTPException, EOFError, zlib.error, ValueError: The body is cut off or damaged.
         OSError: The connection failed.
     """
@@ -117,7 +117,7 @@ def _receive(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[byt
 
 
 def _decompress(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the content of gzip data of one or several members, in parts of limited size."""
+    """Decompress gzip data that may have several members; yield blocks of limited size."""
     stream: Any = None
     for data in blocks:
         part = b""

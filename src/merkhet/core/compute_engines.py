@@ -1,4 +1,4 @@
-"""Compute engines for building and asking: local, DuckDB, Spark, Ray."""
+"""Compute engines that build questions (DuckDB, Spark) or ask models (this process, Ray)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass, replace
 from merkhet.core.errors import InputError, did_you_mean
 
 BUILD_ENGINES, ASK_ENGINES = ("duckdb", "spark"), ("here", "ray")
-"""Engines that build questions, and engines that ask them; the first of each is the default."""
+"""Engines that build questions, and engines that ask them; the first engine of each tuple is the default."""
 
 _PACKAGES = {"spark": "pyspark", "ray": "ray"}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine and where it runs."""
+    """A compute engine, its cluster and its memory limit."""
 
     name: str
     address: str | None = None
     """Address of the cluster; None starts the engine on this machine."""
     memory: str | None = None
-    """Memory limit of an engine on this machine, such as ``4GB``; the rest spills to disk."""
+    """Memory limit of an engine on this machine, such as ``4GB``; data beyond the limit spill to disk."""
 
     def __str__(self) -> str:
         if self.address is None:
@@ -33,7 +33,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Engines:
-    """The engine that builds questions and the one that asks them."""
+    """The engine that builds questions and the engine that asks them."""
 
     build: Engine = Engine(BUILD_ENGINES[0])
     ask: Engine = Engine(ASK_ENGINES[0])
@@ -45,7 +45,7 @@ class AskEngine:
 
     name: str
     address: str | None
-    """Address of the cluster; None starts one on this machine."""
+    """Address of the cluster; None starts a cluster on this machine."""
     workers: int | None
     cores: int | None
     """Cores per worker."""
@@ -65,8 +65,8 @@ def parse_memory(text: str) -> str:
 def parse_engine(text: str) -> Engine:
     """Parse the name of an engine, with or without an address.
 
-    ``spark``, ``ray``, the address of a cluster (``spark://host:7077``), or a name with any address that the engine
-    accepts (``spark:yarn``, ``spark:local[4]``, ``ray:auto``).
+    Valid texts are a name (``spark``, ``ray``), the address of a cluster (``spark://host:7077``), or a name with any
+    address that the engine accepts (``spark:yarn``, ``spark:local[4]``, ``ray:auto``).
 
     Raises:
         InputError: The engine is unknown, or its package is not installed.
@@ -88,7 +88,7 @@ def parse_engine(text: str) -> Engine:
 
 
 def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
-    """Choose the engines that build and ask, at most one for each role; ``memory`` limits the one that builds."""
+    """Choose at most one engine that builds and one that asks; ``memory`` limits the engine that builds."""
     chosen: dict[str, Engine] = {}
     for text in texts:
         engine = parse_engine(text)
@@ -101,10 +101,10 @@ def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
 
 
 def choose_build_engine(text: str | None, memory: str | None = None) -> Engine:
-    """Choose the engine of a command that builds questions or infers facts, and asks no model.
+    """Choose the engine of a command that builds questions or infers facts without asking models.
 
     Raises:
-        InputError: The engine can only ask models.
+        InputError: The chosen engine can only ask models.
     """
     engines = choose_engines([text] if text else [], memory)
     if engines.ask.name != ASK_ENGINES[0]:

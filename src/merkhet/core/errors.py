@@ -14,14 +14,14 @@ class MerkhetError(Exception):
 
 
 class InputError(MerkhetError):
-    """The user's input is wrong: a study, a file, a name (exit code 2)."""
+    """The user's input, such as a study, a file or a name, is wrong (exit code 2)."""
 
     exit_code = 2
 
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Append the location of the input, such as a file and a key, to the message of an InputError."""
+    """Append the location of the input, such as a file and a key, to any InputError raised in the block."""
     try:
         yield
     except InputError as error:

@@ -25,8 +25,7 @@ from merkhet.core.text_formats import parse_json, parse_yaml
 def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces the target when the block succeeds and is removed otherwise.
 
-    Content and rename are synced to disk, so that a killed process or a power cut leaves either the old file or the
-    new one.
+    Content and rename are synced to disk: a killed process or a power cut leaves either the old or the new file.
 
     Raises:
         InputError: The disk is full, or the folder cannot be written to. Nothing is left behind.
@@ -51,7 +50,7 @@ def atomic_path(target: Path) -> Iterator[Path]:
 
 
 def temporary_path(target: Path) -> Path:
-    """Return a hidden sibling path to write a file or folder to; remove those that killed processes left behind."""
+    """Return a hidden temporary path beside ``target``; remove temporary files that killed processes left behind."""
     prefix, suffix = f".{target.name}.{_machine_id()}-", ".tmp"
     _remove_leftovers(target.parent, prefix, suffix)
     path = target.with_name(f"{prefix}{os.getpid()}{suffix}")
@@ -62,7 +61,7 @@ def temporary_path(target: Path) -> Path:
 
 @contextmanager
 def scratch_folder(purpose: str) -> Iterator[Path]:
-    """Yield a temporary folder that is removed at the end; remove those that killed processes left behind."""
+    """Yield a temporary folder that is removed at the end; first remove folders left by killed processes."""
     prefix = f"merkhet-{purpose}-{_machine_id()}-"
     _remove_leftovers(Path(tempfile.gettempdir()), prefix, "")
     with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-", ignore_cleanup_errors=True) as folder:
@@ -70,12 +69,12 @@ def scratch_folder(purpose: str) -> Iterator[Path]:
 
 
 def _machine_id() -> str:
-    """Identify this machine: on a shared disk, processes of other machines cannot be checked."""
+    """Return an id of this machine; on a shared disk, processes of other machines cannot be checked."""
     return hashlib.sha256(platform.node().encode()).hexdigest()[:6]
 
 
 def _remove_leftovers(folder: Path, prefix: str, suffix: str) -> None:
-    """Remove files and folders whose name holds the id of a dead process, between ``prefix`` and ``suffix``."""
+    """Remove files and folders named after a dead process: ``prefix``, process id, …, ``suffix``."""
     if os.name != "posix":  # On Windows, os.kill(process, 0) ends the process.
         return
     with suppress(OSError):
@@ -100,7 +99,7 @@ def _is_alive(process: str) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync a folder's entries to disk, so that a power cut does not undo a rename; no-op where that is unsupported."""
+    """Sync a folder's entries to disk, to make renames durable; do nothing where this is unsupported."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -124,7 +123,7 @@ def read_yaml(path: Path, holds: str) -> Any:
 
 
 def refuse_foreign_folder(folder: Path, marker: str) -> None:
-    """Refuse to write into a folder that holds other files: one that is not empty and lacks the marker file."""
+    """Raise InputError for a folder that is not empty and lacks the file ``marker``."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is not a folder. Choose another path with --out.")
     if folder.is_dir() and not (folder / marker).exists() and any(folder.iterdir()):
@@ -132,7 +131,7 @@ def refuse_foreign_folder(folder: Path, marker: str) -> None:
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Tell whether an error, or one that it was raised from, reports a full disk."""
+    """Return whether an error, or an error that caused it, reports a full disk."""
     cause: BaseException | None = error
     while cause is not None:
         number = getattr(cause, "errno", None)
@@ -182,7 +181,7 @@ def file_digest(path: Path) -> str:
 
 
 def path_exists(path: Path) -> bool:
-    """Tell whether a file or folder exists; False for an invalid or inaccessible path."""
+    """Return whether a file or folder exists; False for an invalid or inaccessible path."""
     try:
         return path.exists()
     except OSError:
@@ -198,7 +197,7 @@ def cache_folder() -> Path:
 
 
 def parse_json_object(line: bytes, where: str, remedy: str = "Download the file again.") -> dict[str, Any]:
-    """Parse a line that holds a JSON object; raises InputError with the file and row (``where``) for any other."""
+    """Parse a line as a JSON object; raise InputError, with file and row (``where``), for other content."""
     content = parse_json(line, where, remedy)
     if not isinstance(content, dict):
         raise InputError(f"{where}: a row must be a JSON object, got {type(content).__name__}")

@@ -1,4 +1,4 @@
-"""HTTP client: reused connections, deadline and byte limit of every response, redirects, redacted keys."""
+"""HTTP client with reused connections, deadlines, byte limits, redirects and redacted keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from merkhet.core.redaction import Redactor, address_secrets, header_secrets
 from merkhet.core.version import __version__
 
 _ERROR_BYTES = 1 << 17
-"""Maximum bytes to read of the body of an error."""
+"""Maximum number of bytes to read from the body of an error response."""
 _DETAIL_LENGTH = 200
 _BREAKS = (OSError, http.client.HTTPException, EOFError, zlib.error, ValueError)
 """Exceptions raised for a broken connection or a malformed response."""
@@ -32,11 +32,11 @@ class CertificateError(Exception):
 
 
 class HttpError(RetryableError):
-    """No complete response arrived. The message completes a sentence and contains no key."""
+    """No complete response arrived. The message contains no key."""
 
 
 class ConnectError(HttpError):
-    """No connection: the host is unknown, refuses, or does not accept in time.
+    """No connection: the host is unknown, refused the connection, or did not accept it in time.
 
     ``detail`` is the message of the operating system.
     """
@@ -60,20 +60,20 @@ class ResponseTooLargeError(HttpError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a response, in time and size."""
+    """Limits on the time and size of a response."""
 
     timeout: float
-    """Seconds without a byte."""
+    """Maximum seconds without receiving a byte."""
     deadline: float
-    """Seconds for the complete response, including connection and redirects."""
+    """Maximum seconds for the complete response, including connection and redirects."""
     max_bytes: int
-    """Bytes of the body, before and after decompression."""
+    """Maximum bytes of the body, before and after decompression."""
 
 
 class HttpClient:
-    """A client of one address, for any number of threads.
+    """A thread-safe client of one address.
 
-    A connection that the server keeps open is used again. Credentials are sent to the host of the address only.
+    Connections that the server keeps open are reused. Credentials are sent only to the host of the address.
 
     Args:
         address: The http or https address. Its user and password, if any, become credentials.
@@ -105,13 +105,13 @@ class HttpClient:
         self._lock = threading.Lock()
 
     def post(self, body: bytes, content_type: str) -> Response:
-        """Send a body, and return the complete response, of any status.
+        """Send a body and return the complete response, whatever its status.
 
-        The body of an error (a status outside 200–299) may be incomplete. A redirect is returned as an error if there
-        were too many, or if it points to a scheme other than http and https.
+        The body of an error (a status outside 200–299) may be incomplete. A redirect response is returned if it exceeds
+        the maximum number of redirects or cannot be followed.
 
         Raises:
-            HttpError: No complete response came; its subclass says why.
+            HttpError: No complete response arrived; the subclass gives the reason.
             CertificateError: The certificate of the server is not trusted.
         """
         deadline = time.monotonic() + self._limits.deadline
@@ -127,7 +127,7 @@ class HttpClient:
         return response
 
     def close(self) -> None:
-        """Close the connections, after the last request of all threads."""
+        """Close all idle connections; call after the last request of all threads."""
         with self._lock:
             for connections in self._idle.values():
                 for connection in connections:
@@ -216,12 +216,12 @@ class _Connection:
     def __init__(self, connection: http.client.HTTPConnection, proxy: Proxy | None, timeout: float) -> None:
         self._http, self._proxy = connection, proxy
         self.timed_socket = TimedSocket(connection.sock, timeout)
-        # http.client sends and reads by it, and must not open another one.
+        # http.client sends and reads through this socket, and must not open another one.
         connection.sock = self.timed_socket
         connection.auto_open = 0
 
     def send(self, request: Request, deadline: float) -> http.client.HTTPResponse:
-        """Send a request, and return the response as soon as its headers are read."""
+        """Send a request and return the response as soon as its headers are read."""
         self.timed_socket.deadline = deadline
         headers = {**request.headers, **request.credentials}
         path = request.target.path

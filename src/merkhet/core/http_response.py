@@ -12,16 +12,16 @@ from email.utils import parsedate_to_datetime
 
 @dataclass(frozen=True)
 class Response:
-    """A response, with its body decompressed."""
+    """An HTTP response with a decompressed body."""
 
     status: int
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """The headers by their names in lower case."""
+    """Headers by lowercase name."""
     reason: str = ""
-    """The reason phrase of the status line."""
+    """Reason phrase of the status line."""
     redact: Callable[[str], str] = field(default=str, repr=False, compare=False)
-    """Removes the keys of the request from a text. What a message quotes from a response passes through it first."""
+    """Function that removes the keys of the request from a text; apply it before quoting a response in a message."""
 
     @property
     def is_success(self) -> bool:
@@ -35,7 +35,7 @@ class Response:
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds that the server asks to wait before a retry; None if it asks for none."""
+        """Seconds that the server asks to wait before a retry; None if the response names no wait."""
         for header, units in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
             wait = _parse_seconds(self.headers.get(header, ""))
             if wait is not None:
@@ -43,7 +43,7 @@ class Response:
         until = _parse_date(self.headers.get("retry-after", ""))
         if until is None:
             return None
-        # The clock of the server decides: the local one may be wrong.
+        # The server's clock decides, because the local clock may be wrong.
         now = _parse_date(self.headers.get("date", ""))
         return max(0.0, until - (time.time() if now is None else now))
 

@@ -1,4 +1,4 @@
-"""Retries of requests: growing pauses with jitter, and Retry-After."""
+"""Retries of requests after growing pauses with jitter, or after the wait that the server asks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RetryableError(Exception):
 
 
 class RetriesExhaustedError(Exception):
-    """Every attempt failed, or the server asks for a wait beyond the maximum while attempts are left."""
+    """Every attempt failed, or the server asked for a wait longer than the maximum."""
 
     def __init__(self, failure: RetryableError, attempts: int, wait_too_long: bool) -> None:
         super().__init__(str(failure))
@@ -28,19 +28,19 @@ class RetriesExhaustedError(Exception):
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a request is tried, and how long to wait in between."""
+    """Number of attempts of a request, and the pauses between them."""
 
     attempts: int
     first_pause: float
-    """Seconds before the second attempt, doubled for each further one."""
+    """Seconds before the second attempt; the pause doubles before each further attempt."""
     max_pause: float = 60.0
-    """The maximum pause in seconds, before jitter."""
+    """Maximum pause in seconds, before jitter."""
     max_wait: float = 600.0
-    """The maximum wait in seconds that a server may ask for."""
+    """Maximum wait in seconds that a server may ask for."""
 
     def pause(self, attempt: int) -> float:
-        """Return the seconds to wait after the failed attempt of this number, counted from 1."""
-        # A large attempt number overflows the power.
+        """Return the seconds to wait after failed attempt number ``attempt``, counted from 1."""
+        # The power would overflow for a large attempt number.
         doubled = self.first_pause * 2.0 ** min(attempt - 1, 64)
         return min(self.max_pause, doubled) * random.uniform(0.5, 1.5)
 
@@ -50,7 +50,7 @@ def retry(
 ) -> Result:
     """Call ``send`` until it raises no RetryableError, and return its result.
 
-    ``wait`` is called between two attempts with the failure, the number of the failed attempt and the seconds to wait.
+    Between two attempts, ``wait`` receives the failure, the number of the failed attempt and the seconds to wait.
 
     Raises:
         RetriesExhaustedError: The last attempt failed, or the server asks to wait longer than ``policy.max_wait``.

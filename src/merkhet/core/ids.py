@@ -1,4 +1,4 @@
-"""Content hashes, ids and seeds: the same content gives the same id on every machine."""
+"""Content hashes, ids and seeds; equal content gives equal ids on every machine."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def content_id(prefix: str, *parts: Any) -> str:
 
 
 def derived_seed(*parts: Any) -> int:
-    """Derive a 64-bit seed from the parts, so that no draw depends on the order of draws."""
+    """Derive a 64-bit seed from the parts; random draws then do not depend on the order of earlier draws."""
     return int.from_bytes(hashlib.sha256(_canonical(parts)).digest()[:8], "big")

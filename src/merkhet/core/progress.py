@@ -7,13 +7,13 @@ class Progress:
     """A display of running work: a bar in a terminal, plain lines in a log, or nothing."""
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """Begin a task of ``total`` units."""
+        """Begin a task of ``total`` units; 0 if the total is unknown."""
 
     def advance(self, label: str, done: int) -> None:
-        """Advance by ``done`` units."""
+        """Advance a task by ``done`` units."""
 
     def finish(self, label: str) -> None:
-        """End the task."""
+        """End a task."""
 
     def say(self, line: str) -> None:
         """Show a message."""

@@ -19,7 +19,7 @@ SECONDS_BETWEEN_LINES = 10.0
 
 @contextmanager
 def make_progress(*, plain: bool) -> Iterator[Progress]:
-    """Show progress on standard error: bars in a terminal unless ``plain``, else lines."""
+    """Show progress on standard error: bars in a terminal, plain lines elsewhere or if ``plain``."""
     console = Console(stderr=True, highlight=False)
     if plain or not console.is_terminal:
         yield PlainLines()
@@ -39,18 +39,18 @@ def make_progress(*, plain: bool) -> Iterator[Progress]:
 
 
 class TerminalBars(Progress):
-    """One bar for each piece of work."""
+    """Terminal display with one bar per task."""
 
     def __init__(self, bars: Bars) -> None:
         self.bars = bars
         self.tasks: dict[str, TaskID] = {}
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """Add a bar."""
+        """Add a bar for a task."""
         self.tasks[label] = self.bars.add_task(label, total=total or None, rate="", unit=unit)
 
     def advance(self, label: str, done: int) -> None:
-        """Move a bar."""
+        """Advance a task's bar and update its rate."""
         task = self.tasks[label]
         self.bars.update(task, advance=done)
         bar = self.bars.tasks[self.bars.task_ids.index(task)]
@@ -59,7 +59,7 @@ class TerminalBars(Progress):
             self.bars.update(task, rate=f"{speed:,.0f} {bar.fields['unit']}/s")
 
     def finish(self, label: str) -> None:
-        """Stop a bar's clock."""
+        """Stop the clock of a task's bar."""
         self.bars.stop_task(self.tasks[label])
 
     def say(self, line: str) -> None:
@@ -77,23 +77,23 @@ class _Work:
 
     @property
     def completed(self) -> str:
-        """Completed units, and the total if known."""
+        """Completed units, followed by the total if it is known."""
         return f"{self.done}/{self.total}" if self.total else str(self.done)
 
 
 class PlainLines(Progress):
-    """Prints a line at intervals and one at the end, for logs and pipes."""
+    """Display for logs and pipes: a line at intervals and a line at the end of a task."""
 
     def __init__(self) -> None:
         self.work: dict[str, _Work] = {}
 
     def start(self, label: str, total: int, unit: str) -> None:
-        """Begin to measure a piece of work."""
+        """Start the clock of a task."""
         now = time.monotonic()
         self.work[label] = _Work(total, unit, now, now)
 
     def advance(self, label: str, done: int) -> None:
-        """Print a line if the last one is old enough."""
+        """Advance a task; print a line if enough time has passed since the last line."""
         work = self.work[label]
         work.done += done
         now = time.monotonic()
@@ -104,7 +104,7 @@ class PlainLines(Progress):
             self.say(f"  {label}: {work.completed} {work.unit}, {rate:,.1f}/s{remaining}")
 
     def finish(self, label: str) -> None:
-        """Print the final line."""
+        """Print the total and the rate of a finished task."""
         work = self.work.pop(label)
         seconds = time.monotonic() - work.started
         rate = work.done / seconds if seconds else 0.0

@@ -1,4 +1,4 @@
-"""Schemas of the memorizing tables: symbols, statements with a masked symbol, recalls."""
+"""Schemas of the tables about memorized facts: symbols, masked statements, recalls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SYMBOLS = TableKind(
     required=frozenset({"symbol", "name", "kind"}),
     unique="symbol",
 )
-"""Output symbols of a model that stores facts: entities and times."""
+"""Output symbols (entities and times) of a model trained to memorize facts."""
 
 STATEMENTS = TableKind(
     "statements",
@@ -30,7 +30,7 @@ STATEMENTS = TableKind(
     required=frozenset({"statement_id", "task", "relation", "mask", "prompt", "target", "answers", "conflict"}),
     unique="statement_id",
 )
-"""Sentences with one masked symbol; ``target`` and ``answers`` are symbols."""
+"""Statements with one masked symbol; ``target`` and ``answers`` are symbols."""
 
 RECALLS = TableKind(
     "recalls",
@@ -47,4 +47,4 @@ RECALLS = TableKind(
     ),
     unique="statement_id",
 )
-"""Rank of the target and of the best right answer of each statement: symbols above it, and ties."""
+"""Ranks of the target and of the best right answer of each statement, as counts of higher and of tied symbols."""

@@ -1,4 +1,4 @@
-"""Questions and answers as objects."""
+"""Question and answer objects."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ class Question:
     language: str = "en"
     template: str | None = None
     words: tuple[str, ...] = ()
-    """For a question that compares senses, whose candidates are sentences: the word in the slot of the prompt and of
-    each candidate, or one word for all of them."""
+    """Words of a question that compares word senses and has sentences as candidates.
+
+    Either one word for all slots, or one word for the slot of the prompt and one for the slot of each candidate.
+    """
 
     @property
     def usages(self) -> list[tuple[str, int, int]]:
-        """The prompt and the candidates with their words filled in: sentence, start and end of the word."""
+        """Prompt and candidates with their words filled in, each as sentence, start and end of the word."""
         texts = (self.prompt, *self.candidates)
         words = self.words if len(self.words) > 1 else self.words * len(texts)
         starts = [text.index(SLOT) for text in texts]
@@ -42,12 +44,12 @@ class Question:
 
     @property
     def relation(self) -> str:
-        """The relation asked about: the template's name without its number, or the task."""
+        """Relation that the question asks about: the template's name without its number, or else the task."""
         return self.template.partition("/")[0] if self.template else self.task
 
 
 class QuestionTable(Mapping[str, Question]):
-    """Questions by id; objects are made on first access, and never to read a column."""
+    """Questions by id. Question objects are made on first access; reading a column makes none."""
 
     def __init__(self, table: pa.Table, make_questions: Callable[[], Iterable[Question]]) -> None:
         self._table, self._make_questions = table, make_questions
@@ -63,7 +65,7 @@ class QuestionTable(Mapping[str, Question]):
         return int(self._table.num_rows)
 
     def column(self, name: str, ids: Sequence[str]) -> list[Any]:
-        """Return the values of a column for questions."""
+        """Return the values of the column ``name`` for the questions ``ids``."""
         if name not in self._columns:
             self._columns[name] = self._table[name].to_pylist()
         values, rows = self._columns[name], self._rows
@@ -79,7 +81,7 @@ class QuestionTable(Mapping[str, Question]):
 
 
 def question_column(questions: Mapping[str, Question], name: str, ids: Sequence[str]) -> list[Any]:
-    """Return the values of a field for questions, without making objects where the questions are a table."""
+    """Return the field ``name`` of the questions ``ids``; a QuestionTable is read without making objects."""
     if isinstance(questions, QuestionTable):
         return questions.column(name, ids)
     return [getattr(questions[question_id], name) for question_id in ids]
@@ -87,7 +89,7 @@ def question_column(questions: Mapping[str, Question], name: str, ids: Sequence[
 
 @dataclass(frozen=True)
 class Answer:
-    """A model's answer to a question by one probe and one method."""
+    """A model's answer to a question, obtained by one probe and one method."""
 
     question_id: str
     model: str
@@ -96,43 +98,49 @@ class Answer:
     prediction: str | None = None
     ranked: tuple[tuple[str, float], ...] = ()
     golds: tuple[str, ...] = ()
-    """Right answers that were ranked."""
+    """Right answers whose rank is known."""
     gold_ranks: tuple[float, ...] = ()
     """Expected rank of each gold answer."""
     gold_ties: tuple[int, ...] = ()
     """Size of each gold answer's tie group."""
     among: int | None = None
-    """Number of ranked items, where these are not the question's candidates."""
+    """Number of ranked items, if other items than the question's candidates were ranked."""
     right: int | None = None
-    """Number of right items among the ranked ones, where ``golds`` has only some of them."""
+    """Number of right answers among the ranked items, if ``golds`` has only some of them."""
     unusable: str | None = None
-    """Why there is no answer."""
+    """Reason why the model gave no usable answer; None if the answer is usable."""
     seconds: float | None = None
     repeat: int | None = None
-    """Number of the repetition, where a question is asked several times in the same way (other pseudowords, another
-    random order); its score is the mean over them."""
+    """Number of the repetition, if a question is repeated with other pseudowords or in another random order.
+
+    The score of the question is the mean over its repetitions.
+    """
     outcome: str | None = None
-    """What the replies of a chat model amount to: answered, no answer, refused."""
+    """Outcome of a chat model's replies: answered, no answer or refused."""
     replies: tuple[str, ...] = ()
     """Replies of a chat model, one per request."""
     positions: tuple[int | None, ...] = ()
-    """Position of the chosen option each time, counted from 0; None if nothing was chosen."""
+    """Position of the chosen option in each request, counted from 0; None if no option was chosen."""
     right_positions: tuple[int, ...] = ()
-    """Position of the right option each time."""
+    """Position of the right option in each request, counted from 0."""
     letters: tuple[str | None, ...] = ()
-    """Letter of the chosen option each time."""
+    """Letter of the chosen option in each request; None if no option was chosen."""
     right_letters: tuple[str, ...] = ()
-    """Letter of the right option each time."""
+    """Letter of the right option in each request."""
 
     def as_row(self) -> dict[str, Any]:
-        """Return the row of the answers table."""
+        """Return the answer as a row of the answers table."""
         return {**vars(self), "ranked": [{"candidate": candidate, "score": score} for candidate, score in self.ranked]}
 
 
 def questions_from_rows(
     rows: Iterable[Mapping[str, Any]], candidate_sets: Mapping[str, tuple[str, ...]]
 ) -> list[Question]:
-    """Make questions from rows and look up their candidates; refuse an unknown candidate set."""
+    """Make questions from rows of the questions table and look up their candidates.
+
+    Raises:
+        InputError: A candidate set is unknown.
+    """
     questions = []
     for row in rows:
         set_name = row["candidate_set"]

@@ -1,4 +1,4 @@
-"""Lazy registries of parts; a part is imported when it is first used."""
+"""Registries of components (metrics, probes, suites, …), which are imported on first use."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from merkhet.core.files import file_digest
 
 
 class Registry:
-    """Parts of one kind by name, each with its import reference and a one-line description.
+    """Components of one kind by name, each with its import reference and a one-line description.
 
-    A part comes from merkhet itself, from another distribution (entry points of the group ``merkhet.<plural>``), from
-    :meth:`add`, or from a reference: ``package.module:attribute`` or ``path/to/file.py:attribute``.
+    A component comes from merkhet itself, from entry points of another distribution (group ``merkhet.<plural>``),
+    from :meth:`add`, or from a reference: ``package.module:attribute`` or ``path/to/file.py:attribute``.
     """
 
     def __init__(self, kind: str, parts: Mapping[str, tuple[str, str]], plural: str | None = None) -> None:
@@ -40,11 +40,11 @@ class Registry:
         return part
 
     def remove(self, name: str) -> None:
-        """Unregister a part that was added."""
+        """Remove a component registered by :meth:`add`."""
         self._added.pop(name, None)
 
     def about(self, name: str) -> str:
-        """Return the one-line description of a part."""
+        """Return the one-line description of a component."""
         if name in self._builtin:
             return self._builtin[name][1]
         if name in self._added:
@@ -52,7 +52,7 @@ class Registry:
         return f"from {self._plugins()[name].value.partition(':')[0]}"
 
     def get(self, name: str, folder: Path | None = None) -> Any:
-        """Load a part by its name or reference; the path of a file is relative to ``folder``.
+        """Load a component by its name or reference; file paths are relative to ``folder``.
 
         Raises:
             InputError: The name is unknown.
@@ -68,7 +68,7 @@ class Registry:
         return load_part(name, folder)
 
     def check(self, name: str) -> None:
-        """Refuse an unknown name without importing anything."""
+        """Raise InputError for an unknown name, without importing anything."""
         if name not in self and ":" not in name:
             raise InputError(f"there is no {self.kind} called {name!r}; {did_you_mean(name, self)}")
 
@@ -79,7 +79,7 @@ class Registry:
 
 
 def load_part(reference: str, folder: Path | None = None) -> Any:
-    """Import ``package.module:attribute`` or ``file.py:attribute`` (relative to the folder)."""
+    """Import ``package.module:attribute`` or ``file.py:attribute``; file paths are relative to ``folder``."""
     source, _, attribute = reference.rpartition(":")
     if source.endswith(".py"):
         module = _load_file(_source_file(source, folder))
@@ -98,7 +98,7 @@ def load_part(reference: str, folder: Path | None = None) -> Any:
 
 
 def part_identity(reference: str, folder: Path | None = None) -> str:
-    """Identify a part in cache keys: by its reference, and by the file's content for a part in a loose file."""
+    """Return a component's id for cache keys: its reference, with a hash of the file for ``file.py:attribute``."""
     source = reference.rpartition(":")[0]
     return f"{reference}@{file_digest(_source_file(source, folder))}" if source.endswith(".py") else reference
 

@@ -1,6 +1,6 @@
-"""Declared Arrow schemas of all tables, with validating readers and writers.
+"""Arrow schemas of all tables, with validating readers and writers.
 
-Tables are Arrow in memory and Parquet on disk. JSON lines are read too, for tables written by hand.
+Tables are Arrow in memory and Parquet on disk. Hand-written tables may be JSON lines.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from merkhet.core.text_formats import short_repr
 _STRINGS = pa.list_(pa.string())
 _RANKED = pa.list_(pa.struct([("candidate", pa.string()), ("score", pa.float64())]))
 _GROUP_ROWS, _GROUP_BYTES = 8192, 2**23
-"""Maximum rows, and bytes in memory, of a row group: readers fetch single rows quickly."""
+"""Maximum rows and bytes of a row group; small groups make reading single rows fast."""
 PARQUET_ERRORS = (pa.ArrowException, OSError, UnicodeDecodeError)
-"""Errors raised for a damaged Parquet file; column names may not even be text."""
+"""Errors raised for a damaged Parquet file, including column names that are not UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -39,30 +39,30 @@ class TableKind:
     unique: str | None = None
     """Column whose values identify the rows."""
     open: bool = False
-    """Allow further columns, such as the group columns of scores."""
+    """Whether further columns are allowed, such as the group columns of scores."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Values for columns that a hand-written row leaves out."""
+    """Values of columns that are missing from a hand-written row."""
     identify: Callable[[Mapping[str, Any]], str] | None = None
-    """Makes a row's id from its content."""
+    """Function that makes a row's id from its content."""
     check: Callable[[pa.Table, Callable[[int], str]], None] | None = None
-    """Further constraints; receives the table and a function that describes a row's location."""
+    """Function that checks further constraints; receives the table and a function that describes a row's location."""
 
 
 def fact_id(row: Mapping[str, Any]) -> str:
-    """Return a fact's id: a hash of what it states and when it held, not of its source."""
+    """Return a fact's id: a hash of its statement and its period, but not of its source."""
     columns = ("subject", "predicate", "object", "value", "unit", "start", "end")
     return content_id("f", *(row.get(column) for column in columns))
 
 
 def question_id(row: Mapping[str, Any]) -> str:
-    """Return a question's id: a hash of its prompt, answers and candidates, not of its split or domain."""
+    """Return a question's id: a hash of suite, task, prompt, answers and candidates, but not of split or domain."""
     columns = ("suite", "task", "language", "prompt", "answers", "target", "choices", "candidate_set")
     words = [list(row["words"])] if row.get("words") else []
     return content_id("q", *(row.get(column) for column in columns), *words)
 
 
 def candidate_set_id(name: str, candidates: Sequence[str]) -> str:
-    """Return a candidate set's id: its name and a hash of its content."""
+    """Return a candidate set's id: its name and a hash of its candidates."""
     return f"{name}-{content_id('c', list(candidates))[2:12]}"
 
 
@@ -78,7 +78,10 @@ def _check_facts(table: pa.Table, where: Callable[[int], str]) -> None:
 
 
 def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:
-    """Convert years and dates (1957, 1957-03, 0476-09-04) to comparable numbers; ``missing`` fills month and day."""
+    """Convert years and dates (1957, 1957-03, 0476-09-04) to comparable numbers.
+
+    ``missing`` replaces a missing month or day.
+    """
     fields = pc.extract_regex(times, r"^\+?(?P<year>-?\d{1,9})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?")
     fields = fields.combine_chunks() if isinstance(fields, pa.ChunkedArray) else fields
     parts = []
@@ -108,7 +111,7 @@ def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
 
 
 def _check_words(table: pa.Table, where: Callable[[int], str]) -> None:
-    """Require a sentence with one slot for each choice, and a word for each slot, where a question has words."""
+    """Check questions with words: each choice needs exactly one slot, and each slot a word."""
     for row, words in enumerate(table["words"].to_pylist()):
         if words is None:
             continue
@@ -244,9 +247,9 @@ SCORES = TableKind(
 def make_table(
     kind: TableKind, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str] | None = None
 ) -> pa.Table:
-    """Make a validated table from rows; fill in ids and defaults.
+    """Make a validated table from rows; fill in missing ids and defaults.
 
-    ``where`` returns the location of a row (counted from 0) for error messages, by default its number.
+    ``where`` returns the location of a row (counted from 0) for error messages; the default is the row's number.
     """
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     known = set(kind.schema.names)
@@ -269,7 +272,7 @@ def make_table(
 
 
 def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | None = None) -> pa.Table:
-    """Return the table with the kind's column order and types; refuse the first row that breaks a constraint."""
+    """Return the table with the kind's column order and types; raise InputError for the first invalid row."""
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     origin = where(0).rpartition(", row")[0] or kind.name
     unknown = [name for name in table.column_names if name not in kind.schema.names]
@@ -325,8 +328,8 @@ def read_table(
     """Read and validate a table from a .parquet or .jsonl file.
 
     Args:
-        complete: Fills in, in place, what hand-written rows leave out, before they get their ids.
-        columns: Columns to read from a Parquet file, all by default; the others are null.
+        complete: Function that adds missing values to hand-written rows in place, before ids are computed.
+        columns: Columns to read from a Parquet file, all by default; the other columns are null.
 
     Raises:
         InputError: The file is missing or damaged, or a row is invalid.
@@ -382,7 +385,10 @@ def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], whe
 
 
 def _refuse_silent_change(kind: pa.DataType, value: Any) -> None:
-    """Refuse values that Arrow would convert silently: a string to a list of its letters, a fraction to an integer."""
+    """Raise TypeError for a value that Arrow would convert silently.
+
+    Arrow turns a string into a list of letters, and a fraction into an integer.
+    """
     if pa.types.is_list(kind) and isinstance(value, str):
         raise TypeError("a string is not a list")
     if pa.types.is_integer(kind) and isinstance(value, float) and value != int(value):

@@ -1,7 +1,7 @@
-"""Self-validating settings: types and constraints from annotations, without pydantic.
+"""Settings that are validated against their type annotations, without pydantic.
 
-``Annotated[int, Bounds(ge=1)]`` corresponds to pydantic's ``Field(ge=1)``. :func:`describe_type` describes both, so
-that messages about settings of learners and options of suites have the same form.
+``Annotated[int, Bounds(ge=1)]`` corresponds to pydantic's ``Field(ge=1)``. :func:`describe_type` understands both
+notations, which gives messages about settings of learners and options of suites the same form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from merkhet.core.text_formats import short_repr
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of a number, by the names that annotated-types and pydantic use."""
+    """Limits of a number, named as in annotated-types and pydantic."""
 
     ge: float | None = None
     gt: float | None = None
@@ -30,7 +30,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Expected:
-    """Description of valid values in messages, singular and plural, where the type does not say enough."""
+    """Description of valid values for messages, in singular and plural, used instead of the type's name."""
 
     singular: str
     plural: str = ""
@@ -66,10 +66,10 @@ class Settings:
     """Base of frozen dataclasses whose fields are checked against their annotations."""
 
     place: ClassVar[str] = ""
-    """Where users write these settings; begins the names of fields in messages."""
+    """Prefix of field names in messages, such as the section of the study file."""
 
     def __post_init__(self) -> None:
-        """Refuse an invalid value."""
+        """Raise InputError for an invalid value."""
         for name, hint in setting_types(type(self)).items():
             check_value(f"{self.place}{name}", hint, getattr(self, name))
 
@@ -78,7 +78,7 @@ SettingsType = TypeVar("SettingsType", bound=Settings)
 
 
 def make_settings(kind: type[SettingsType], values: SettingsType | Mapping[str, Any] | None) -> SettingsType:
-    """Make settings from a mapping, with defaults for the rest; settings are returned as they are.
+    """Make settings from a mapping, with defaults for missing names; return a settings object unchanged.
 
     Raises:
         InputError: A name is unknown, or a value is invalid.
@@ -95,25 +95,25 @@ def make_settings(kind: type[SettingsType], values: SettingsType | Mapping[str, 
 
 
 def setting_types(kind: type[Settings]) -> dict[str, Any]:
-    """Return the annotations of the fields, with their constraints."""
+    """Return the annotation of each field, including its constraints."""
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def check_name(place: str, name: Any, known: Collection[str]) -> None:
-    """Raise InputError for a name that is not known."""
+    """Raise InputError if ``name`` is not in ``known``."""
     if name not in known:
         raise InputError(f"{place}{name} does not exist; {did_you_mean(str(name), known)}")
 
 
 def check_value(name: str, hint: Any, value: Any) -> None:
-    """Raise InputError for a value that does not fit its annotation."""
+    """Raise InputError if ``value`` does not match the annotation ``hint``."""
     if not _fits(hint, value):
         raise InputError(refusal(name, hint, value))
 
 
 def refusal(name: str, hint: Any, value: Any) -> str:
-    """Return the message that refuses a value: the name, the valid values, the value and the nearest choice."""
+    """Return the error message for an invalid value: setting, valid values, value and nearest choice."""
     choices = [choice for choice in _choices(hint) if isinstance(choice, str)]
     entries = value if isinstance(value, list | tuple) else [value]
     wrong = next((entry for entry in entries if isinstance(entry, str) and entry not in choices), None)
@@ -123,23 +123,23 @@ def refusal(name: str, hint: Any, value: Any) -> str:
 
 
 def describe_type(hint: Any) -> str:
-    """Describe the values of an annotation: ``an integer ≥ 2 or null``."""
+    """Describe the valid values of an annotation, such as ``an integer ≥ 2 or null``."""
     return _describe(hint, (), plural=False)
 
 
 def without_metadata(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Split ``Annotated`` into the type and its constraints."""
+    """Split an ``Annotated`` annotation into the type and its constraints."""
     if get_origin(hint) is not Annotated:
         return hint, ()
     base, *metadata = get_args(hint)
     inner, more = without_metadata(base)
-    # A field of pydantic has its constraints in a list.
+    # A pydantic field holds its constraints in a list.
     parts = (part for entry in metadata for part in (getattr(entry, "metadata", None) or (entry,)))
     return inner, (*more, *parts)
 
 
 def is_union(hint: Any) -> bool:
-    """Tell whether an annotation is a union."""
+    """Return whether an annotation is a union."""
     return get_origin(hint) in (Union, types.UnionType)
 
 
@@ -188,7 +188,7 @@ def _bounds(metadata: tuple[Any, ...]) -> dict[str, float]:
 
 
 def _choices(hint: Any) -> list[Any]:
-    """List the choices of an annotation, also of the items of a list."""
+    """Return the literal choices of an annotation, including those of list items."""
     hint, _ = without_metadata(hint)
     if get_origin(hint) is Literal:
         return list(get_args(hint))

@@ -1,4 +1,4 @@
-"""Jinja templates of the package: self-contained HTML pages, and prose as plain text."""
+"""Rendering of Jinja templates as self-contained HTML pages or plain text."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _BLANK_LINE = re.compile(r"\n\s*\n")
 
 
 def render_page(package: str, folder: str, template: str, style: str, script: str = "", **content: Any) -> str:
-    """Render an HTML page with inline style and at most one script, which the content policy allows by their hashes.
+    """Render an HTML page with an inline style sheet and at most one inline script.
 
-    Content is escaped unless it is marked as safe.
+    The page's content security policy allows both by their hashes. Content is escaped unless it is marked as safe.
     """
     from markupsafe import Markup
 
@@ -48,22 +48,22 @@ def render_page(package: str, folder: str, template: str, style: str, script: st
 
 
 def render_markup(package: str, folder: str, template: str, macro: str, *values: Any) -> Markup:
-    """Render a macro of an HTML template. Content is escaped unless it is marked as safe."""
+    """Render a macro of an HTML template. Values are escaped unless they are marked as safe."""
     module = _environment(package, folder, html=True).get_template(template).module
     markup: Markup = getattr(module, macro)(*values)
     return markup
 
 
 def render_text(package: str, folder: str, template: str, **content: Any) -> str:
-    """Render a text file; each inserted value is put on one line and made printable."""
+    """Render a text template; each inserted value is made printable and put on one line."""
     return _environment(package, folder, html=False).get_template(template).render(**content)
 
 
 def render_prose(package: str, folder: str, template: str, macro: str, *values: Any) -> list[str]:
     """Render a macro of a text template as paragraphs.
 
-    Blank lines separate paragraphs. Within a paragraph every run of white space becomes one space, so that a template
-    can hold one sentence per line.
+    Blank lines separate paragraphs. Within a paragraph, every run of white space becomes one space, because templates
+    have one sentence per line.
     """
     module = _environment(package, folder, html=False).get_template(template).module
     pieces = _BLANK_LINE.split(getattr(module, macro)(*values))

@@ -1,4 +1,4 @@
-"""Formatting of numbers, names and lists for readers; a missing number is a dash."""
+"""Formatting of numbers, names and lists for readers; a missing number becomes a dash."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _DIRECTIONS = re.compile(r"[\u202a-\u202c\u2066-\u2069]")
 
 
 def finite_or_none(value: Any) -> float | None:
-    """Return the value as a float, or None for null, NaN, infinity and text."""
+    """Return the value as a float, or None for anything but a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def metric_label(metric: str) -> str:
-    """Write a metric's name as papers do: ``r@1`` becomes R@1, ``mrr`` becomes MRR; words stay as they are."""
+    """Write a metric's name as papers do: ``r@1`` becomes R@1, ``mrr`` becomes MRR; other names are unchanged."""
     return _CAPITALS.sub(lambda match: match.group().upper(), metric)
 
 
@@ -46,7 +46,7 @@ def interval(low: Any, high: Any, *, percent: bool = True) -> str:
 
 
 def value_range(values: list[float], *, percent: bool = True) -> str:
-    """Format minimum and maximum, or one number if both look the same."""
+    """Format the minimum and maximum of ``values``, or one number if the two look the same."""
     if not values:
         return DASH
     lowest, highest = score(min(values), percent=percent), score(max(values), percent=percent)
@@ -63,11 +63,11 @@ def difference(value: Any) -> str:
 
 
 def number(value: Any, kind: str) -> str:
-    """Format a number of a table.
+    """Format a number for a table.
 
     Args:
-        kind: count, share (in percent), points (a difference of shares), signed (another difference), p, correlation,
-            effect (Cohen's d) or ratio; any other kind is a plain number.
+        kind: count, share (in percent), points (a difference of shares), signed (any other difference), p,
+            correlation, effect (Cohen's d) or ratio; any other kind is a plain number.
     """
     if kind == "ratio" and value == math.inf:
         return "∞"
@@ -89,7 +89,7 @@ def number(value: Any, kind: str) -> str:
 
 
 def p_value(value: Any) -> str:
-    """Format a p value with three decimals, bounded below by 0.001."""
+    """Format a p-value with three decimals, or as ``< 0.001``."""
     number = finite_or_none(value)
     if number is None:
         return DASH
@@ -105,13 +105,13 @@ def quantity(value: Any) -> str:
 
 
 def rank(value: Any) -> str:
-    """Format a rank. Tied ranks are means and may have decimals."""
+    """Format a rank with up to two decimals; ranks of tied candidates are means."""
     number = finite_or_none(value)
     return DASH if number is None else f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
 def count(value: Any) -> str:
-    """Format an integer with thousands separators; a missing number is a dash."""
+    """Format an integer with thousands separators; a missing number becomes a dash."""
     number = finite_or_none(value)
     return DASH if number is None else f"{round(number):,}"
 
@@ -132,7 +132,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def join_phrases(phrases: Sequence[str]) -> str:
-    """Join as :func:`join_names` does, by semicolons if one of more than two phrases contains a comma."""
+    """Join phrases as in ``a, b and c``, or with semicolons if any of three or more phrases contains a comma."""
     if len(phrases) > 2 and any("," in phrase for phrase in phrases):
         return f"{'; '.join(phrases[:-1])}; and {phrases[-1]}"
     return join_names(phrases)
@@ -144,7 +144,7 @@ def join_some(names: Sequence[str], limit: int) -> str:
 
 
 def join_pairs(pairs: Sequence[str], limit: int) -> str:
-    """Join at most ``limit`` pairs that contain "and", and count the rest: ``a and b; c and d; 3 more``."""
+    """Join at most ``limit`` pairs of the form "a and b" and count the rest: ``a and b; c and d; 3 more``."""
     rest = [f"{len(pairs) - limit:,} more"] if len(pairs) > limit else []
     return "; ".join([*pairs[:limit], *rest])
 
@@ -155,15 +155,15 @@ def quote_name(name: str) -> str:
 
 
 def truncate(text: str, limit: int) -> str:
-    """Truncate to ``limit`` characters with an ellipsis at the end."""
+    """Truncate a text to ``limit`` characters, with an ellipsis at the end."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def printable(text: Any) -> str:
     """Replace control characters and direction overrides by �.
 
-    Directional embeddings and isolates are removed: the element that shows a text sets its direction. Unicode line and
-    paragraph separators, which are invalid in scripts, become spaces.
+    Directional embeddings and isolates are removed, because the HTML element around a text sets the direction. Unicode
+    line and paragraph separators, which are invalid in scripts, become spaces.
     """
     return _LINE_ENDS.sub(" ", _CONTROL.sub("�", _DIRECTIONS.sub("", str(text))))
 
@@ -171,8 +171,8 @@ def printable(text: Any) -> str:
 def file_slug(*parts: Any) -> str:
     """Make a short file name of lowercase Latin letters, digits and hyphens from any parts.
 
-    Equal parts give equal names. If letters of another script or the end of a long name are lost, a short hash is
-    appended.
+    Equal parts give equal names. A short hash is appended if letters of another script or the end of a long name are
+    lost.
     """
     joined = "-".join(str(part) for part in parts)
     plain = unicodedata.normalize("NFKD", joined.replace("@", "")).encode("ascii", "ignore").decode()
@@ -189,7 +189,7 @@ def _letters(text: str) -> int:
 
 
 def unique_names(names: Iterable[str]) -> list[str]:
-    """Return the names in order; repeated names get a number as suffix."""
+    """Make names unique by appending a number to repeated names."""
     unique: list[str] = []
     for name in names:
         number = 2

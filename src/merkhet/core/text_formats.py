@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     import yaml
 
 _MAX_NODES = 1_000_000
-"""Nodes of a YAML document; those behind an alias count at each use."""
+"""Maximum nodes of a YAML document; nodes behind an alias count at each use."""
 _MAX_YAML_CHARACTERS = 4_000_000
 _MAX_DEPTH = 100
-"""Nesting depth; deeper content could be read but not printed, compared or written."""
+"""Maximum nesting depth; deeper content could be read but not printed, compared or written."""
 _MAX_DIGITS = 4300
 # PyYAML raises these for a value that contradicts its tag (!!int x), and for deep nesting.
 _YAML_VALUE_ERRORS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _NESTING = re.compile(r"^[ ?:-]*", re.MULTILINE)
-"""Indentation and markers at the start of a line; block nesting is never deeper than its length."""
+"""Indentation and markers at the start of a line; the length of a match limits the depth of block nesting."""
 _ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """A lone surrogate as bytes, which the json module accepts."""
 _REPR_LENGTH = 80
@@ -30,7 +30,7 @@ _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Parse YAML; errors name the file or option (``where``).
+    """Parse YAML; error messages name ``where``, the file or option.
 
     Raises:
         InputError: The text is not YAML, too long, too deeply nested, or its aliases expand to too many values.
@@ -43,7 +43,7 @@ def parse_yaml(text: str, where: str) -> Any:
         )
 
     class Loader(yaml.SafeLoader):
-        """Stop at deep nesting while reading: the cost of each level grows with the depth."""
+        """Loader that stops at deep nesting early, because the cost of each level grows with the depth."""
 
         def fetch_flow_collection_start(self, token: Any) -> None:
             if self.flow_level > _MAX_DEPTH:
@@ -79,7 +79,7 @@ def parse_yaml(text: str, where: str) -> Any:
 
 
 def _c_loader(text: str) -> Any:
-    """Return libyaml's loader, ten times as fast, for valid YAML that cannot be nested deeply; else None."""
+    """Return libyaml's loader, which is ten times as fast, if the YAML is valid and not deeply nested; else None."""
     import yaml
 
     brackets = text.count("[") + text.count("{")
@@ -93,7 +93,7 @@ def _c_loader(text: str) -> Any:
 
 
 def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
-    """Parse JSON; errors begin with the file and row (``where``) and end with a sentence (``remedy``).
+    """Parse JSON; error messages begin with ``where``, the file and row, and end with the sentence ``remedy``.
 
     Raises:
         InputError: The text is not JSON or not UTF-8, is too deeply nested, has too long numbers, or contains a lone
@@ -122,9 +122,9 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
 
 
 def parse_reply(text: str) -> Any:
-    """Parse the JSON reply of a server; None if it is not JSON or too large.
+    """Parse the JSON reply of a server; return None if the reply is not JSON or too deeply nested.
 
-    A lone surrogate, as sent by models that stop within a character, becomes the replacement character (U+FFFD).
+    Models that stop within a character send a lone surrogate, which becomes the replacement character (U+FFFD).
     """
     try:
         content = json.loads(text)
@@ -140,7 +140,7 @@ def parse_reply(text: str) -> Any:
 
 
 def short_repr(value: Any, length: int = _REPR_LENGTH) -> str:
-    """Return the repr of a value for a message, truncated to ``length``."""
+    """Return the repr of a value for a message, truncated to ``length`` characters."""
     try:
         text = repr(value)
     except (RecursionError, ValueError):
@@ -149,7 +149,7 @@ def short_repr(value: Any, length: int = _REPR_LENGTH) -> str:
 
 
 def _refuse_endless(root: yaml.Node, where: str) -> None:
-    """Refuse an alias to a node that contains it, deep nesting, and aliases that expand to too many nodes."""
+    """Raise InputError for a recursive alias, deep nesting, or aliases that expand to too many nodes."""
     sizes: dict[int, int] = {}
     depths: dict[int, int] = {}
     open_: set[int] = set()
@@ -190,7 +190,7 @@ def _refuse_deep(content: Any) -> None:
 
 
 def _refuse_unwritable(content: Any, where: str) -> None:
-    """Refuse values that cannot be written: very long numbers (0xfff…), lone surrogates ("\\ud800")."""
+    """Raise InputError for values that cannot be written: very long numbers (0xfff…), lone surrogates ("\\ud800")."""
     pending, seen = [content], set[int]()
     while pending:
         value = pending.pop()

@@ -1,3 +1,3 @@
-"""The version of merkhet."""
+"""Version of merkhet."""
 
 __version__ = "0.1.0"

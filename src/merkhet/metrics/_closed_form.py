@@ -1,4 +1,4 @@
-"""Closed-form intervals and differences for many clusters, or for two kinds of clusters."""
+"""Closed-form confidence intervals and differences for values in many clusters or in two kinds of clusters."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ IntArray = NDArray[np.int64]
 def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95) -> Interval:
     r"""Estimate the mean with an interval that treats a cluster as one observation.
 
-    ``clusters`` are one or two arrays with the cluster number of each value. The mean is a ratio of sums over
-    clusters, with the variance of :func:`clustered_variance`. If all values are in [0, 1], the interval is Wilson's for
-    the number of independent trials with that variance, which stays in [0, 1]; otherwise it is symmetric:
+    ``clusters`` are one or two arrays with the cluster number of each value. The mean has the variance V of
+    :func:`clustered_variance`. If all values are in [0, 1], the result is Wilson's interval, which stays in [0, 1], for
+    the number m of independent trials with that variance. Otherwise the interval is symmetric. Wilson's interval is
 
     .. math:: \left(v + \tfrac{t^2}{2m} \pm t \sqrt{V + \tfrac{t^2}{4m^2}}\right) / \left(1 + \tfrac{t^2}{m}\right),
         \quad m = v (1 - v) / V
 
-    t is the quantile of Student's distribution for the degrees of freedom of
-    :func:`merkhet.metrics.bootstrap.effective_degrees_of_freedom`. Where all values are 0 or all
-    are 1, the interval is the exact binomial one for the number of clusters. With fewer than four clusters there is
-    none (NaN).
+    with the mean v and the quantile t of Student's distribution for the degrees of freedom of
+    :func:`merkhet.metrics.bootstrap.effective_degrees_of_freedom`. If all values are 0 or all are 1, the result is the
+    exact binomial interval for the number of clusters. With fewer than four clusters, both ends are NaN.
     """
     if not len(values):
         return Interval(math.nan)
@@ -54,12 +53,13 @@ def robust_interval(values: FloatArray, *clusters: IntArray, level: float = 0.95
 def robust_difference(
     first: FloatArray, second: FloatArray, *clusters: IntArray, level: float = 0.95
 ) -> PairedDifference:
-    """Estimate the mean of first - second, with a symmetric interval and a two-sided p from the clustered variance.
+    """Estimate the mean of ``first`` - ``second``, with a symmetric interval and a two-sided p-value.
 
-    p is that of Student's t for the degrees of freedom of
-    :func:`merkhet.metrics.bootstrap.effective_degrees_of_freedom`. Without variance, p is that of a sign test over
-    clusters, and the interval is that of :func:`merkhet.metrics.bootstrap.constant_difference_interval` if every
-    difference is the same. With fewer than four clusters there is neither interval nor p (NaN).
+    Interval and p-value use the clustered variance and Student's t for the degrees of freedom of
+    :func:`merkhet.metrics.bootstrap.effective_degrees_of_freedom`. If the variance is 0, the p-value is that of a sign
+    test over clusters. If all differences are equal, the interval is
+    :func:`merkhet.metrics.bootstrap.constant_difference_interval`. With fewer than four clusters, interval and p-value
+    are NaN.
     """
     differences = first - second
     mean, variance, count, degrees = _estimate(differences, clusters)
@@ -77,14 +77,15 @@ def robust_difference(
 def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | None = None) -> float:
     r"""Return the variance of the mean of clustered values.
 
-    With one kind of clusters it is the variance of the ratio estimator. It uses the sum of the deviations from the
-    mean (or from ``centre``, the mean under a null hypothesis) in each cluster c:
+    With one kind of clusters, this is the variance of the ratio estimator for G clusters and n values. The deviations
+    are taken from the mean, or from ``centre``, the mean under a null hypothesis:
 
     .. math:: V = \frac{G}{G - 1} \frac{1}{n^2} \sum_c \Big(\sum_{i \in c} (v_i - \bar v)\Big)^2
 
-    With two kinds of clusters (statements of one fact, statements of one prompt) the two variances are added, and the
-    variance of single values, which both contain, is subtracted (Cameron, Gelbach and Miller 2011, if no two values
-    share both clusters). The result is at least the greater of the two. NaN with fewer than two clusters.
+    With two kinds of clusters (statements of one fact, statements of one prompt), the result is the sum of the two
+    variances minus the variance of single values, which both contain (Cameron, Gelbach and Miller 2011, if no two
+    values share both clusters). The result is never below the larger of the two variances. NaN with fewer than two
+    clusters.
     """
     return _estimate(values, clusters, centre)[1]
 
@@ -92,7 +93,10 @@ def clustered_variance(values: FloatArray, *clusters: IntArray, centre: float | 
 def _estimate(
     values: FloatArray, clusters: tuple[IntArray, ...], centre: float | None = None
 ) -> tuple[float, float, int, float]:
-    """Return the mean, its variance, and the smallest number of clusters and of degrees of freedom of any kind."""
+    """Return mean, variance of the mean, number of clusters and degrees of freedom.
+
+    With two kinds of clusters, the smaller number of clusters and of degrees of freedom is returned.
+    """
     mean = float(values.mean()) if len(values) else math.nan
     counts = [int(np.count_nonzero(np.bincount(numbers))) for numbers in clusters]
     if not counts or min(counts) < 2:

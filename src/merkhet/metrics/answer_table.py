@@ -1,4 +1,4 @@
-"""Answers of a run as arrays: the metric values of every model, task, probe and method."""
+"""Answers of a run as arrays, with the metric values of every model, task, probe and method."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = (
     *("question_id", "model", "probe", "method", "repeat", "golds", "gold_ranks", "gold_ties"),
     *("among", "right", "unusable", "outcome"),
 )
-"""Columns that every metric reads; the large column of rankings is read only for a metric that needs it."""
+"""Columns that are always read; the large column of rankings is read only for metrics that need it."""
 
 
 class LazyRows(Sequence[Any]):
@@ -34,7 +34,7 @@ class LazyRows(Sequence[Any]):
     def __init__(self, size: int, load: Callable[[], Sequence[Any]], answers: AnswerTable | None = None) -> None:
         self._size, self._load = size, load
         self.answers = answers
-        """The same rows as arrays; None if the rows are not answers."""
+        """Table of the answers that the rows hold; None if the rows are not answers."""
 
     @cached_property
     def _items(self) -> Sequence[Any]:
@@ -55,16 +55,16 @@ class LazyRows(Sequence[Any]):
 
 
 class TableResponses(Responses):
-    """Responses of rows of a table of answers; columns become Python objects only when a metric reads them."""
+    """Responses read from a table of answers; a column becomes Python objects only when a metric reads it."""
 
     column: Callable[[str], pa.ChunkedArray]
-    """Returns a column of the answers by name."""
+    """Function that returns a column of the answers by name."""
 
     @classmethod
     def collect(
         cls, column: Callable[[str], pa.ChunkedArray], ids: Sequence[str], questions_by_id: Mapping[str, Question]
     ) -> TableResponses:
-        """Collect the responses to these questions; ``column`` returns a column of their answers by name."""
+        """Collect the responses to the questions ``ids``; ``column`` returns a column of their answers by name."""
         size = len(ids)
         questions = LazyRows(size, lambda: [questions_by_id[question_id] for question_id in ids])
 
@@ -93,7 +93,7 @@ class TableResponses(Responses):
 
     @cached_property
     def golds(self) -> GoldRanks:
-        """The ranks of the right answers in flat arrays, at least one per question."""
+        """Ranks of the right answers in flat arrays, at least one per question."""
         counts, ranks = flatten_lists(self.column("gold_ranks"))
         if not counts.all():
             raise MetricNotApplicableError("written answers have no ranks")
@@ -105,31 +105,31 @@ class TableResponses(Responses):
 
 @dataclass(frozen=True)
 class Cell:
-    """The answers of one model to one task by one probe and method."""
+    """Answers of one model to one task, obtained by one probe and one method."""
 
     model: str
     task: str
     probe: str
     method: str
     rows: IntArray
-    """Rows of the usable answers, sorted by question and repetition."""
+    """Row numbers of the usable answers in the table, sorted by question and repetition."""
     first_rows: IntArray
-    """Row of each question's first answer, usable or not, in the order of ``codes``."""
+    """Row number of each question's first answer, usable or not, in the order of ``codes``."""
     starts: IntArray
     """Index in ``rows`` of each answered question's first answer."""
     codes: IntArray
-    """Codes of the questions: the answered ones in order, then those without a usable answer in order."""
+    """Codes of the questions: first those with a usable answer, then the others, each in ascending order."""
     answered: int
-    """Number of answered questions."""
+    """Number of questions with a usable answer."""
     responses: Responses
     _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict)
 
     def values(self, metric: Metric, *, chance: bool = False, wrong: bool = False) -> FloatArray:
-        """Compute the metric (or its chance level) by question, each as the mean over its answers.
+        """Compute the metric of each question as the mean over its answers.
 
         Args:
-            chance: Compute the chance level instead.
-            wrong: Add a value of 0 for each question without a usable answer.
+            chance: Compute the chance level instead of the metric.
+            wrong: Append a value of 0 for each question without a usable answer.
         """
         function = metric.chance if chance else metric.values
         assert function is not None
@@ -146,10 +146,10 @@ class Cell:
 
 
 class AnswerTable:
-    """The answers of a run, by model, task, probe and method.
+    """Answers of a run, grouped by model, task, probe and method.
 
     Args:
-        answers: A table, its rows, or its file; rankings are read from the file when a metric needs them.
+        answers: A table of answers, its rows, or its file. Rankings are read from the file when a metric needs them.
     """
 
     def __init__(self, answers: pa.Table | Sequence[Row] | Path, questions: Mapping[str, Question]) -> None:
@@ -157,7 +157,7 @@ class AnswerTable:
         self.table = self._read(_COLUMNS)
         self.questions = questions
         self.ids: list[str] = sorted(pc.unique(self.table["question_id"]).to_pylist())
-        """Ids of the answered questions in order; a question's code is its index here."""
+        """Sorted ids of all questions in the table; a question's code is its index in this list."""
         self.codes = _as_integers(
             pc.index_in(self.table["question_id"], value_set=pa.array(self.ids, pa.string())), self.table.num_rows
         )
@@ -167,7 +167,7 @@ class AnswerTable:
 
     @cached_property
     def cell_rows(self) -> dict[tuple[str, str, str, str], IntArray]:
-        """The rows of every model, task, probe and method, in the order of the answers."""
+        """Row numbers of the answers of every model, task, probe and method, in the order of the table."""
         task_names = list(dict.fromkeys(self.tasks))
         numbers = {name: number for number, name in enumerate(task_names)}
         task_codes = np.array([numbers[task] for task in self.tasks], dtype=np.int64)
@@ -182,7 +182,7 @@ class AnswerTable:
         return {tuple(names[codes[rows[0]]] for codes, names in columns): rows for rows in parts}
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column of the answers in one chunk."""
+        """Return a column of the answers as one chunk."""
         if name not in self._columns:
             column = (self.table if name in _COLUMNS else self._read([name]))[name]
             self._columns[name] = (
@@ -199,7 +199,7 @@ class AnswerTable:
         return table if columns is None else table.select(columns)
 
     def take(self, name: str, rows: IntArray) -> pa.ChunkedArray:
-        """Return rows of a column; of a file, only the row groups that hold them are read."""
+        """Return the values of a column in ``rows``; only the row groups that hold them are read from a file."""
         if name in _COLUMNS or name in self._columns or isinstance(self._source, pa.Table) or not len(rows):
             return self.column(name).take(pa.array(rows))
         with pq.ParquetFile(self._source, page_checksum_verification=True) as file:
@@ -211,11 +211,11 @@ class AnswerTable:
         return column.take(pa.array(rows - skipped[owners]))
 
     def rows(self) -> LazyRows:
-        """Return the answers as rows for analyses; they are converted on first access."""
+        """Return the answers as a sequence of dictionaries, which are made on first access."""
         return LazyRows(self.table.num_rows, lambda: scoring_rows(self._read()), self)
 
     def cell(self, model: str, task: str, probe: str, method: str) -> Cell:
-        """Return the answers of one model to one task by one probe and method."""
+        """Return the answers of one model to one task, obtained by one probe and one method."""
         key = (model, task, probe, method)
         if key not in self._cells:
             self._cells[key] = self._make_cell(key)
@@ -250,14 +250,14 @@ class AnswerTable:
 
 
 def question_starts(codes: NDArray[Any]) -> IntArray:
-    """Return the index of each question's first answer, in answers sorted by question."""
+    """Return the index of each question's first answer; ``codes`` are the questions of the sorted answers."""
     if not len(codes):
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
 
 
 def mean_by_question(values: FloatArray, starts: IntArray) -> FloatArray:
-    """Average the values of each question's answers, which begin at these indices."""
+    """Average the values of each question's answers; ``starts`` are the indices of the first answers."""
     if len(starts) == len(values):
         return values
     counts = np.diff(np.append(starts, len(values)))
@@ -266,13 +266,13 @@ def mean_by_question(values: FloatArray, starts: IntArray) -> FloatArray:
 
 
 def encode_column(column: pa.ChunkedArray | pa.Array) -> tuple[IntArray, list[Any]]:
-    """Encode a column: the code of each row, and the value of each code in order of appearance."""
+    """Return the code of each row, and the distinct values in order of appearance."""
     values = pc.unique(column)
     return _as_integers(pc.index_in(column, value_set=values), len(column)), values.to_pylist()
 
 
 def flatten_lists(column: pa.ChunkedArray) -> tuple[IntArray, pa.Array]:
-    """Return the length of each list (0 for null), and all items in one array."""
+    """Return the length of each list (0 for null), and the items of all lists in one array."""
     lists = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     if isinstance(lists, pa.ChunkedArray):  # An empty column has no chunk to combine.
         return np.zeros(0, dtype=np.int64), pa.array([], column.type.value_type)
@@ -292,14 +292,14 @@ def first_tied(ranked: pa.ChunkedArray) -> pa.Array:
 
 
 def scoring_rows(table: pa.Table) -> list[Row]:
-    """Return the rows of a table of answers, with only the candidates tied for the first rank, as scoring needs."""
+    """Return the rows of a table of answers; rankings keep only the candidates tied for the first rank."""
     column = table.schema.get_field_index("ranked")
     rows: list[Row] = table.set_column(column, "ranked", first_tied(table["ranked"])).to_pylist() if len(table) else []
     return rows
 
 
 def _top_predictions(ranked: pa.ChunkedArray, gold_ranks: pa.ChunkedArray) -> list[list[Prediction]]:
-    """Return the candidates tied for the first rank; several written answers as one tuple."""
+    """Return the candidates tied for the first rank of each answer; several written answers form one tuple."""
     return [
         [tuple(entry["candidate"] for entry in tied)]
         if len(tied) > 1 and not count
@@ -309,7 +309,7 @@ def _top_predictions(ranked: pa.ChunkedArray, gold_ranks: pa.ChunkedArray) -> li
 
 
 def _target_indices(golds: pa.ChunkedArray, targets: Sequence[str]) -> list[int | None]:
-    """Return the index of each question's target among its ranked right answers; None if it is not among them."""
+    """Return the index of each question's target among its ranked right answers; None if the target is not ranked."""
     counts, names = flatten_lists(golds)
     owners = np.repeat(np.arange(len(counts)), counts)
     wanted = pa.array(targets, pa.string()).take(pa.array(owners))

@@ -1,4 +1,4 @@
-"""Association of two columns: kappa, ratios of sums and rank correlation, with clustered intervals."""
+"""Association of two variables: Cohen's kappa, ratios of sums and rank correlation, with clustered intervals."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def ratio_interval(
 
     .. math:: \sum_i a_i / \sum_i b_i
 
-    NaN where the denominator is 0; resamples in which it is 0 are dropped. With fewer than two clusters there is no
-    interval (NaN).
+    NaN if the sum of the denominators is 0; resamples where this sum is 0 are dropped. With fewer than two clusters,
+    both ends are NaN.
     """
     if not len(denominators) or denominators.sum() == 0:
         return Interval(math.nan)
@@ -53,7 +53,7 @@ def rank_correlation(
 ) -> Interval:
     """Estimate Spearman's rho (mean ranks for ties) with a 95% percentile interval over clusters.
 
-    In [-1, 1]; NaN where one of the columns does not vary. With fewer than two clusters there is no interval (NaN).
+    In [-1, 1]; NaN if one of the variables is constant. With fewer than two clusters, both ends are NaN.
     """
     if not len(first):
         return Interval(math.nan)
@@ -74,7 +74,7 @@ def rank_correlation(
 
 @dataclass(frozen=True)
 class PermutedCorrelation:
-    """Spearman's rho of n pairs, and the p of a permutation test."""
+    """Spearman's rho of n pairs, and the p-value of a permutation test."""
 
     rho: float
     p: float
@@ -84,10 +84,10 @@ class PermutedCorrelation:
 def permutation_correlation(
     first: FloatArray, second: FloatArray, *, seed: int, draws: int = 10_000
 ) -> PermutedCorrelation:
-    """Compute Spearman's rho (mean ranks for ties) with a two-sided p from permutations.
+    """Compute Spearman's rho (mean ranks for ties) with a two-sided p-value from permutations.
 
-    With up to 8 pairs p is the share of all n! orders whose rho is at least as far from 0; with more it is
-    (1 + such orders) / (1 + orders) over random orders. NaN where one of the columns does not vary.
+    With up to 8 pairs, p is the share of all n! orders whose rho is at least as far from 0. With more pairs, p is
+    (1 + such orders) / (1 + orders) over random orders. Rho and p are NaN if one of the variables is constant.
     """
     size = len(first)
     first_ranks, second_ranks = (
@@ -109,24 +109,25 @@ def permutation_correlation(
 
 
 def _centred_ranks(codes: NDArray[Any], sizes: NDArray[Any]) -> FloatArray:
-    """Return mean ranks, centred on 0, from the code of each value and the number of values of each code."""
+    """Return mean ranks, centred on 0; ``sizes`` is the number of values with each code."""
     ranks: FloatArray = (np.cumsum(sizes) - sizes / 2.0 - sizes.sum() / 2.0)[codes]
     return ranks
 
 
 def _weighted_rho(first: NDArray[np.intp], second: NDArray[np.intp], times: FloatArray) -> float:
-    """Compute Spearman's rho of rows that occur ``times`` each, from codes in the order of the values."""
+    """Compute Spearman's rho of pairs given as ordered codes, where each pair occurs ``times`` times."""
     ranks = [_centred_ranks(codes, np.bincount(codes, weights=times)) for codes in (first, second)]
     spread = float(np.sum(times * ranks[0] ** 2) * np.sum(times * ranks[1] ** 2))
     return float(np.sum(times * ranks[0] * ranks[1]) / np.sqrt(spread)) if spread > 0 else math.nan
 
 
 def kappa_from_counts(cells: FloatArray) -> FloatArray:
-    r"""Compute Cohen's kappa from counts in the order both, first alone, second alone, neither (the last axis).
+    r"""Compute Cohen's kappa from counts; the last axis has both, first only, second only and neither.
 
     .. math:: \kappa = (p_o - p_e) / (1 - p_e)
 
-    with the observed share of agreement and the one expected from the margins; 1 where both always agree.
+    with the observed agreement :math:`p_o` and the agreement :math:`p_e` expected from the margins. 1 if the two always
+    agree.
     """
     total = cells.sum(axis=-1)
     both, first, second, neither = np.moveaxis(cells / np.where(total == 0, 1.0, total)[..., None], -1, 0)
@@ -147,7 +148,7 @@ def agreement_interval(
 ) -> Interval:
     """Estimate Cohen's kappa of two verdicts on the same questions, with a 95% percentile interval over clusters.
 
-    NaN without questions; no interval with fewer than two clusters.
+    NaN without questions. With fewer than two clusters, both ends are NaN.
     """
     if not len(first):
         return Interval(math.nan)

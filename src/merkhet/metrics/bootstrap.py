@@ -15,12 +15,12 @@ from merkhet.metrics.t_distribution import student_quantile
 _NORMAL = NormalDist()
 _MAX_CELLS = 4_000_000
 _MANY_CLUSTERS = 5_000
-"""Number of clusters above which equal clusters are drawn together, from a multinomial distribution."""
+"""Number of clusters above which the frequencies of equal clusters are drawn from a multinomial distribution."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with the ends of its confidence interval; NaN where there is none."""
+    """An estimate with the ends of its confidence interval; NaN if undefined."""
 
     value: float
     low: float = math.nan
@@ -33,14 +33,14 @@ def clustered_interval(
     r"""Estimate the mean with a BCa bootstrap interval that resamples clusters, not values.
 
     Answers to questions about one fact are correlated, so they are drawn together. Bias correction and acceleration
-    follow Efron (1987), with the acceleration from the cluster jackknife. The normal quantiles are widened as by
-    Hesterberg (2015), because a bootstrap of G clusters underestimates the variance,
+    follow Efron (1987), with the acceleration from the cluster jackknife. A bootstrap of G clusters underestimates the
+    variance, so the normal quantiles are widened following Hesterberg (2015),
 
     .. math:: z_{1 - \alpha/2} \to \sqrt{G / (G - 1)} \; t_{1 - \alpha/2, f}
 
-    with Student's t for the degrees of freedom f of :func:`effective_degrees_of_freedom`. Where all values are equal
-    the bootstrap cannot vary, and the interval is the exact binomial one for as many trials as there are clusters.
-    With fewer than two clusters there is no interval (NaN).
+    with Student's t for the degrees of freedom f of :func:`effective_degrees_of_freedom`. If all values are equal, the
+    bootstrap does not vary, and :func:`constant_interval` is used instead. With fewer than two clusters, both ends are
+    NaN.
     """
     if not len(values):
         return Interval(math.nan)
@@ -98,16 +98,16 @@ def _mean_of_means(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def class_weights(classes: NDArray[np.generic]) -> FloatArray:
-    """Return weights such that the mean of the weighted values is the mean of the class means."""
+    """Return the weights that turn the mean of values into the unweighted mean of class means."""
     _, kind, counts = np.unique(classes, return_inverse=True, return_counts=True)
     weights: FloatArray = len(kind) / (len(counts) * counts[kind])
     return weights
 
 
 def resampled_sums(columns: FloatArray, *, seed: int, resamples: int) -> FloatArray:
-    """Return column sums of bootstrap resamples of the rows.
+    """Return the column sums of bootstrap resamples of the rows.
 
-    Where very many rows have few distinct values, their frequencies are drawn from a multinomial.
+    If there are very many rows but few distinct ones, the frequencies of distinct rows are drawn from a multinomial.
     """
     sums = _resample_distinct(columns, seed=seed, resamples=resamples)
     if sums is not None:
@@ -134,7 +134,7 @@ def _resample_distinct(columns: FloatArray, *, seed: int, resamples: int) -> Flo
 
 
 def _distinct_rows(columns: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] | None:
-    """Return the distinct rows and their counts; None where rows are few or mostly distinct."""
+    """Return the distinct rows and their counts; None if there are few rows or most rows are distinct."""
     if len(columns) <= _MANY_CLUSTERS:
         return None
     ordered = columns[np.lexsort(columns.T)]
@@ -146,14 +146,14 @@ def _distinct_rows(columns: FloatArray) -> tuple[FloatArray, NDArray[np.int64]] 
 
 
 def cluster_sums(values: FloatArray, clusters: NDArray[np.generic]) -> tuple[FloatArray, FloatArray]:
-    """Return the sum and the number of the values of each cluster, in the order of cluster ids."""
+    """Return the sum and the number of values of each cluster, in the order of cluster ids."""
     _, index = np.unique(clusters, return_inverse=True)
     sums: FloatArray = np.bincount(index, weights=values).astype(np.float64)
     return sums, np.bincount(index).astype(np.float64)
 
 
 def resampled_means(sums: FloatArray, counts: FloatArray, *, seed: int, resamples: int) -> FloatArray:
-    """Return means of bootstrap resamples of the clusters; see :func:`resampled_sums`."""
+    """Return the means of bootstrap resamples of the clusters; see :func:`resampled_sums`."""
     drawn = _resample_distinct(np.stack([sums, counts], axis=1), seed=seed, resamples=resamples)
     if drawn is not None:
         return drawn[:, 0] / drawn[:, 1]
@@ -168,14 +168,15 @@ def resampled_means(sums: FloatArray, counts: FloatArray, *, seed: int, resample
 
 
 def effective_degrees_of_freedom(influences: FloatArray) -> float:
-    r"""Return the effective degrees of freedom of a variance that is estimated from one number per cluster.
+    r"""Return the effective degrees of freedom of a variance estimated from one number per cluster.
 
     .. math:: f = \min\left(G - 1, \tfrac{2 G}{\kappa - 1}\right), \quad
         \kappa = G \sum_c u_c^4 / \Big(\sum_c u_c^2\Big)^2
 
-    with the influence u of each of G clusters on the mean. Similar influences (κ = 3 for normal ones, 1 for equal
-    ones) give G - 1. Where a few clusters make up the variance, such as the few errors of a nearly perfect model, each
-    adds about two. This is Satterthwaite's moment matching with empirical squares (Pan and Wall 2002). Never below 1.
+    with the influence u of each of G clusters on the mean. Similar influences (κ = 3 if normal, κ = 1 if equal in size)
+    give G - 1. If a few clusters make up the variance, such as the few errors of a nearly perfect model, each of them
+    adds about two degrees of freedom. This is Satterthwaite's moment matching with empirical squares (Pan and Wall
+    2002). The result is at least 1.
     """
     count = len(influences)
     greatest = float(np.max(np.abs(influences)))
@@ -187,7 +188,7 @@ def effective_degrees_of_freedom(influences: FloatArray) -> float:
 
 
 def _bca_interval(mean: float, means: FloatArray, left_out: FloatArray, level: float) -> Interval:
-    # Sums of the same values in another order differ by rounding; such means count as equal, not as below.
+    # Sums of the same values in another order differ by rounding; such means count as equal to the mean, not below it.
     equal = np.abs(means - mean) <= 1e-12 * np.max(np.abs(means))
     below = (np.sum(means[~equal] < mean) + 0.5 * np.sum(equal)) / len(means)
     bias = _NORMAL.inv_cdf(float(np.clip(below, 1.0 / len(means), 1.0 - 1.0 / len(means))))
@@ -205,14 +206,14 @@ def _bca_interval(mean: float, means: FloatArray, left_out: FloatArray, level: f
 
 
 def _widened_quantile(influences: FloatArray, level: float) -> float:
-    """Return the quantile of the level, widened for few clusters."""
+    """Return the two-sided quantile of a confidence level, widened for few clusters."""
     count = len(influences)
     quantile = student_quantile(0.5 + level / 2.0, effective_degrees_of_freedom(influences))
     return math.sqrt(count / (count - 1.0)) * quantile
 
 
 def constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
-    """Return the interval of values that are all equal: the exact binomial one for 0 and 1, else of zero width."""
+    """Return the interval of the mean of equal values: exact binomial for 0 and 1, otherwise of zero width."""
     bound = ((1.0 - level) / 2.0) ** (1.0 / clusters)
     if value >= 1.0:
         return bound, 1.0
@@ -223,7 +224,7 @@ def constant_interval(value: float, clusters: int, level: float) -> tuple[float,
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The difference of two models on the same questions, with its interval and p-value."""
+    """Difference of two models on the same questions, with its interval and p-value."""
 
     difference: float
     low: float
@@ -242,14 +243,14 @@ def paired_difference(
     resamples: int = 2000,
     flips: int = 10_000,
 ) -> PairedDifference:
-    """Estimate the (weighted) mean of first - second, with a clustered interval and a two-sided permutation p-value.
+    """Estimate the (weighted) mean of ``first`` - ``second``, with a clustered interval and a permutation p-value.
 
-    The interval is a percentile interval of resampled clusters at levels widened as in :func:`clustered_interval`:
-    differences of two models are nearly symmetric, so skewness, which is mostly noise, is not corrected for. Where all
-    differences are equal it is that of :func:`constant_difference_interval`.
+    The interval is a percentile interval over resampled clusters, with the widened quantiles of
+    :func:`clustered_interval`. Skewness is not corrected: differences of two models are nearly symmetric, and their
+    skewness is mostly noise. If all differences are equal, the interval is :func:`constant_difference_interval`.
 
     Under the null hypothesis the models are exchangeable within a cluster, so the sign of each cluster's sum of
-    differences is random; p = (1 + flips at least as far from 0) / (1 + flips).
+    differences is random. The two-sided p is (1 + flips at least as far from 0) / (1 + flips).
     """
     differences = first - second
     sums, counts = cluster_sums(differences if weights is None else weights * differences, clusters)
@@ -265,7 +266,10 @@ def paired_difference(
 
 
 def _sign_flip_p_value(sums: FloatArray, *, seed: int, flips: int) -> float:
-    """Return the p-value of a sum under random sign flips; a binomial draws the flips of equal sums at once."""
+    """Return the p-value of the total of ``sums`` under random sign flips.
+
+    The flips of sums with equal magnitude are drawn from a binomial distribution if there are very many sums.
+    """
     observed = abs(sums.sum()) - 1e-12 * np.abs(sums).sum()
     generator = np.random.default_rng([seed, 1])
     distinct = _distinct_rows(np.abs(sums)[:, None])
@@ -288,10 +292,10 @@ def constant_difference_interval(
 ) -> tuple[float, float]:
     r"""Return the interval of a difference that is the same for every question.
 
-    Two models that agree on all G clusters may still differ in facts that were not asked. The exact binomial interval
+    Two models that agree on all G clusters may still differ on facts that were not asked. The exact binomial interval
     for 0 of G bounds the share of such facts by :math:`b = 1 - (\alpha/2)^{1/G}`. For values in [0, 1], a difference
-    of 0 has the interval from -b to b, and a difference of 1 the interval from 1 - b to 1. Any other constant
-    difference is its own interval.
+    of 0 has the interval from -b to b, and a difference of 1 has the interval from 1 - b to 1. Any other constant
+    difference has an interval of zero width.
     """
     value = float(first[0] - second[0])
     shares = min(first.min(), second.min()) >= 0.0 and max(first.max(), second.max()) <= 1.0

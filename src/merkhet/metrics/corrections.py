@@ -7,7 +7,7 @@ import numpy as np
 from merkhet.metrics.ranks import FloatArray
 
 SIGNIFICANCE_LEVEL = 0.05
-"""A difference is significant if its corrected p is below this."""
+"""Level below which the corrected p-value of a difference is significant."""
 
 
 def holm(p_values: FloatArray) -> FloatArray:
@@ -15,7 +15,7 @@ def holm(p_values: FloatArray) -> FloatArray:
 
     .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1) \, p_{(j)})
 
-    for the m p-values in ascending order. In [p, 1]; valid for any dependence between the tests.
+    for the m p-values in ascending order. In [p, 1]. Valid for any dependence between the tests.
     """
     order = np.argsort(p_values, kind="stable")
     remaining = len(p_values) - np.arange(len(p_values))
@@ -27,8 +27,8 @@ def benjamini_hochberg(p_values: FloatArray) -> FloatArray:
 
     .. math:: q_{(i)} = \min_{j \ge i} \min(1, \tfrac{m}{j} \, p_{(j)})
 
-    for the m p-values in ascending order. In [p, 1], never above Holm's; valid for independent or positively dependent
-    tests.
+    for the m p-values in ascending order. In [p, 1], and never above Holm's corrected p-value. Valid for independent or
+    positively dependent tests.
     """
     order = np.argsort(p_values, kind="stable")
     scaled = p_values[order] * len(p_values) / np.arange(1, len(p_values) + 1)
@@ -46,8 +46,8 @@ def chance_adjusted(value: float | None, chance: float | None) -> float | None:
 
     .. math:: \tfrac{v - c}{1 - c}
 
-    None where one of the two is unknown, or chance is 1. (The metric ``adjusted-accuracy`` adjusts each question, which
-    differs where questions have different numbers of candidates.)
+    with the share v and the chance level c. None if v or c is unknown, or c is 1. The metric ``adjusted-accuracy``
+    adjusts each question instead, which differs if questions have different numbers of candidates.
     """
     if value is None or chance is None or not np.isfinite([value, chance]).all() or chance >= 1.0:
         return None

@@ -1,7 +1,7 @@
-"""Metrics and their chance levels, per question.
+"""Metrics per question, and their chance levels.
 
-Every metric is a pure function of :class:`Responses` that returns an array with one entry per question. Its mean is
-the score. A metric with a parameter is named with an ``@``: ``r@5``.
+Every metric is a pure function of :class:`Responses` that returns an array with one value per question. The score is
+the mean of these values. A metric with a parameter has an ``@`` in its name, as in ``r@5``.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, sa
 
 
 class MetricNotApplicableError(MerkhetError):
-    """Raised if answers lack what a metric needs: written answers have no ranks, judged answers no words."""
+    """A metric cannot be computed: written answers have no ranks, and judged answers have no words."""
 
 
 Prediction = str | tuple[str, ...]
-"""A predicted text, or several of which the best counts."""
+"""A predicted text, or several texts of which the best one counts."""
 
 
 @dataclass(frozen=True)
 class Responses:
     """A model's responses and the gold answers; every sequence has one entry per question.
 
-    Written answers have no ranks: a property that needs them raises MetricNotApplicableError, and a metric that reads
-    it has no score for such answers.
+    Written answers have no ranks. Properties that need ranks raise MetricNotApplicableError for such answers, which
+    then have no score in metrics of ranks.
     """
 
     top: Sequence[Sequence[Prediction]]
-    """Candidates tied for the best score, or the written answer; several written answers are one tuple."""
+    """Candidates tied for the best score, or the written answer; several written answers form one tuple."""
     answers: Sequence[Sequence[str]]
     """Right answers."""
     candidates: Sequence[Sequence[str]]
@@ -45,17 +45,17 @@ class Responses:
     gold_ties: Sequence[Sequence[int]]
     """Sizes of the tie groups of the right answers."""
     targets: Sequence[int | None] = ()
-    """Index in ``gold_ranks`` of the masked answer; None if it is not among them."""
+    """Index in ``gold_ranks`` of the masked answer; None if the masked answer is not ranked."""
     among: Sequence[int | None] = ()
-    """Number of ranked items, where that is not the number of candidates."""
+    """Number of ranked items, if it differs from the number of candidates."""
     outcomes: Sequence[str | None] = ()
-    """Outcome of a chat model's reply: answered, no answer, refused."""
+    """Outcome of a chat model's reply: answered, no answer or refused."""
     right_counts: Sequence[int | None] = ()
-    """Number of right candidates, where ``gold_ranks`` has only some of them."""
+    """Number of right candidates, if ``gold_ranks`` has only some of them."""
 
     @cached_property
     def words(self) -> Sequence[Sequence[Prediction]]:
-        """The top predictions as text."""
+        """Top predictions as text; not available for judged answers."""
         outcomes = self.outcomes or [None] * len(self.top)
         if any(outcome == "answered" and not len(texts) for outcome, texts in zip(outcomes, self.top, strict=True)):
             raise MetricNotApplicableError("judged answers have no words")
@@ -63,7 +63,7 @@ class Responses:
 
     @cached_property
     def golds(self) -> GoldRanks:
-        """The ranks of the right answers in flat arrays, at least one per question."""
+        """Ranks of the right answers in flat arrays, at least one per question."""
         golds = GoldRanks.from_lists(self.gold_ranks, self.gold_ties)
         if not golds.counts.all():
             raise MetricNotApplicableError("written answers have no ranks")
@@ -71,17 +71,17 @@ class Responses:
 
     @cached_property
     def ranks(self) -> Sequence[Sequence[float]]:
-        """The expected ranks of each question's right answers, at least one per question."""
+        """Expected ranks of each question's right answers, at least one per question."""
         return self.gold_ranks if self.golds.counts.all() else ()
 
     @cached_property
     def best(self) -> BestGold:
-        """Tie group of the best right answer."""
+        """Tie group of each question's best right answer."""
         return self.golds.best()
 
     @cached_property
     def target(self) -> BestGold:
-        """Tie group of the masked answer; of the best right answer where the masked one is unknown."""
+        """Tie group of each question's masked answer, or of its best right answer if the masked answer is unknown."""
         golds = self.golds
         if not len(self.targets):
             return self.best
@@ -118,7 +118,7 @@ class Metric:
     name: str
     values: MetricFunction
     chance: MetricFunction | None
-    """Expected value of a random order of the candidates."""
+    """Expected value of the metric for a random order of the candidates; None if it is undefined."""
     share: bool = True
     """Whether values lie in [0, 1] and are shown in percent."""
     higher_is_better: bool = True
@@ -129,7 +129,7 @@ def recall_at(responses: Responses, k: int) -> FloatArray:
 
     .. math:: \mathrm{R@}k = \tfrac{1}{n} \sum_i P(\min_{g \in G_i} r_i(g) \le k)
 
-    In [0, 1], higher is better. By chance with g right among m: 1 - C(m - g, k) / C(m, k).
+    In [0, 1], higher is better. By chance with g right among m candidates: 1 - C(m - g, k) / C(m, k).
     """
     return responses.best.probability_within(k)
 
@@ -141,7 +141,7 @@ def recall_at_chance(responses: Responses, k: int) -> FloatArray:
 
 
 def strict_accuracy(responses: Responses) -> FloatArray:
-    """Compute strict accuracy: whether a right answer is first without a tie. In [0, 1], higher is better."""
+    """Compute strict accuracy: whether a right answer ranks first without a tie. In [0, 1], higher is better."""
     first = [
         any(rank == 1.0 and tie == 1 for rank, tie in zip(ranks, ties, strict=True))
         for ranks, ties in zip(responses.ranks, responses.gold_ties, strict=True)
@@ -159,7 +159,7 @@ def reciprocal_rank(responses: Responses) -> FloatArray:
 
     .. math:: \mathrm{MRR} = \tfrac{1}{n} \sum_i 1 / \min_{g \in G_i} r_i(g)
 
-    In (0, 1], higher is better. By chance with one right among m: H_m / m.
+    In (0, 1], higher is better. By chance with one right among m candidates: H_m / m, with the harmonic number H_m.
     """
     return 1.0 / responses.best.rank
 
@@ -180,17 +180,18 @@ def reciprocal_rank_chance(responses: Responses) -> FloatArray:
 
 
 def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
-    r"""Compute one over the mean rank of all right answers of a question: all must rank high.
+    r"""Compute one over the mean rank of all right answers, which is high only if all of them rank high.
 
     .. math:: \mathrm{MRR_a} = \tfrac{1}{n} \sum_i \left( \tfrac{1}{|G_i|} \sum_{g \in G_i} r_i(g) \right)^{-1}
 
-    In (0, 1], higher is better; 2 / (g + 1) if g right answers rank first. By chance: 2 / (m + 1).
+    In (0, 1], higher is better; 2 / (g + 1) if the g right answers take the first g ranks. By chance with m candidates:
+    2 / (m + 1).
     """
     return np.array([1.0 / (sum(ranks) / len(ranks)) for ranks in responses.ranks])
 
 
 def mean_reciprocal_rank_of_all_chance(responses: Responses) -> FloatArray:
-    """Compute one over the mean rank of a random order of m candidates, (m + 1) / 2."""
+    """Compute one over (m + 1) / 2, the mean rank in a random order of m candidates."""
     return 2.0 / (responses.candidate_counts + 1.0)
 
 
@@ -199,7 +200,8 @@ def hit_at(responses: Responses, k: int) -> FloatArray:
 
     .. math:: \mathrm{Hit@}k = \tfrac{1}{n} \sum_i P(r_i(t_i) \le k)
 
-    In [0, 1], higher is better; never above R@k, which any right answer satisfies. By chance: min(k, m) / m.
+    In [0, 1], higher is better. Never above R@k, which counts any right answer. By chance with m candidates:
+    min(k, m) / m.
     """
     return responses.target.probability_within(k)
 
@@ -214,7 +216,7 @@ def rank_of_best(responses: Responses) -> FloatArray:
 
     .. math:: \mathrm{MR} = \tfrac{1}{n} \sum_i \min_{g \in G_i} r_i(g)
 
-    In [1, m], lower is better. By chance with g right among m: (m + 1) / (g + 1).
+    In [1, m], lower is better. By chance with g right among m candidates: (m + 1) / (g + 1).
     """
     return responses.best.rank
 
@@ -239,15 +241,15 @@ def rank_index(responses: Responses) -> FloatArray:
 
     .. math:: 1 - \tfrac{r - 1}{E[r] - 1}
 
-    1 is the first rank, 0 is chance, below 0 is worse than chance; higher is better. A question whose
-    candidates are all right counts as 1.
+    with the expected rank r and its expectation E[r] by chance. 1 is the first rank, 0 is chance, and negative values
+    are worse than chance; higher is better. A question whose candidates are all right counts as 1.
     """
     expected = rank_of_best_chance(responses) - 1.0
     return np.where(expected > 0, 1.0 - (responses.best.rank - 1.0) / np.where(expected > 0, expected, 1.0), 1.0)
 
 
 def zeros(responses: Responses) -> FloatArray:
-    """Return the chance level of metrics that are adjusted for chance: 0."""
+    """Return 0 for each question, the chance level of metrics that are adjusted for chance."""
     return np.zeros(len(responses.gold_ranks))
 
 
@@ -256,7 +258,7 @@ def adjust_for_chance(metric: Metric) -> Metric:
 
     .. math:: \tfrac{v_i - c_i}{1 - c_i}
 
-    for each question's value v and chance c; a question with chance 1 keeps its value.
+    with the value v and the chance level c of each question. A question whose chance level is 1 keeps its value.
     """
     if metric.chance is None or not metric.share:
         raise InputError(f"adjusted-{metric.name}: {metric.name} has no chance level to adjust by; use {metric.name}")
@@ -281,17 +283,17 @@ def f1_chance(responses: Responses) -> FloatArray:
 
 
 def exact(responses: Responses) -> FloatArray:
-    """Compute whether the top candidate equals a right answer up to case, punctuation and articles."""
+    """Compute whether the top candidate equals a right answer, ignoring case, punctuation and articles."""
     return _agreement(exact_match, responses.words, responses.answers)
 
 
 def exact_chance(responses: Responses) -> FloatArray:
-    """Compute the exact match of a random candidate."""
+    """Compute the probability that a random candidate matches a right answer exactly."""
     return mean_agreement(same_words, responses.candidates, responses.answers)
 
 
 def outcome_share(responses: Responses, outcome: str) -> FloatArray:
-    """Compute whether a reply has this outcome, in [0, 1]; only replies of chat models have outcomes."""
+    """Compute whether each reply of a chat model has this outcome, as 0 or 1."""
     if not any(responses.outcomes):
         raise MetricNotApplicableError("only replies of chat models have outcomes")
     return np.array([float(reply == outcome) for reply in responses.outcomes])
@@ -314,7 +316,7 @@ def _agreement(
 
 
 def _make_metric_at(name: str, values: Callable[..., FloatArray], chance: Callable[..., FloatArray], k: str) -> Metric:
-    """Make a metric with a parameter from the text of k; refuse anything but a positive integer."""
+    """Make the metric ``name@k``; raise InputError if ``k`` is not a positive integer."""
     if not k.isdecimal() or int(k) < 1:
         raise InputError(f"{name}@{k}: {name}@ needs a positive integer, as in {name}@5")
     return Metric(f"{name}@{int(k)}", partial(values, k=int(k)), partial(chance, k=int(k)))
@@ -340,7 +342,10 @@ EXACT = Metric("exact", exact, exact_chance)
 
 
 def as_metric(name: str, part: Any) -> Metric:
-    """Return a registered part as a metric: a Metric, or a function of Responses (with its attribute ``chance``)."""
+    """Convert a registered Metric or function of Responses to a Metric.
+
+    The attribute ``chance`` of a function, if any, computes the chance level.
+    """
     if isinstance(part, Metric):
         return part
     if callable(part):
@@ -349,7 +354,7 @@ def as_metric(name: str, part: Any) -> Metric:
 
 
 def is_metric(name: str) -> bool:
-    """Return whether a metric is registered by this name; a metric of a ``file.py`` is not."""
+    """Return whether :func:`get_metric` finds a metric of this name without a study folder."""
     try:
         get_metric(name)
     except InputError:
@@ -358,7 +363,7 @@ def is_metric(name: str) -> bool:
 
 
 def get_metric(name: str, folder: Path | None = None) -> Metric:
-    """Return a metric by name: ``accuracy``, ``r@5``, a registered one, or ``file.py:function``."""
+    """Return a metric by name, such as ``accuracy``, ``r@5``, ``adjusted-accuracy`` or ``file.py:function``."""
     from merkhet.metrics import METRICS
 
     if name.startswith("adjusted-"):

@@ -18,7 +18,7 @@ class PairedDetails:
     """Further statistics of two models on the same questions; None where a statistic is undefined."""
 
     facts: int
-    """Number of clusters of the first kind."""
+    """Number of facts, the first kind of clusters."""
     mcnemar: float | None = None
     """P-value of McNemar's test, for values of 0 and 1."""
     effect: float | None = None
@@ -26,7 +26,7 @@ class PairedDetails:
     odds: float | None = None
     """Odds ratio of the discordant pairs, for values of 0 and 1."""
     detectable: float | None = None
-    """Smallest difference that the test detects with a power of 80%."""
+    """Smallest true difference that a paired test detects with a power of 80%."""
 
 
 def paired_details(
@@ -34,8 +34,8 @@ def paired_details(
 ) -> PairedDetails:
     """Compute the paired statistics of two models from their values per question.
 
-    With fewer than two clusters, only the number of clusters is set. ``clusters`` are one or two arrays of cluster
-    numbers; ``weights`` make the difference a mean over classes.
+    ``clusters`` are one or two arrays of cluster numbers. ``weights`` turn the difference into a mean over classes.
+    With fewer than two clusters, only ``facts`` is set.
     """
     counts = [len(np.unique(numbers)) for numbers in clusters]
     if min(counts) < 2:
@@ -59,19 +59,19 @@ def paired_details(
 def mcnemar_test(
     first: FloatArray, second: FloatArray, *clusters: IntArray, weights: FloatArray | None = None
 ) -> float:
-    r"""Return the two-sided p of McNemar's test that two models are right equally often, for values of 0 and 1.
+    r"""Return the two-sided p-value of McNemar's test that two models are right equally often.
 
-    With one question per cluster it is the exact binomial test on the b questions that only the first has right and the
-    c that only the second has:
+    Values must be 0 or 1. Let b be the number of questions that only the first model has right, and c the number that
+    only the second model has right. With one question per cluster, this is the exact binomial test:
 
     .. math:: p = \min\big(1, 2 \, P(X \le \min(b, c))\big), \quad X \sim \mathrm{Bin}(b + c, 1/2)
 
-    With several it is Obuchowski's (1998), which treats a cluster as one observation,
+    With several questions per cluster, this is Obuchowski's (1998) test, which treats a cluster as one observation,
 
     .. math:: \chi^2_1 = \frac{G - 1}{G} \frac{\big(\sum_k (b_k - c_k)\big)^2}{\sum_k (b_k - c_k)^2}
 
-    also for weighted questions, with sums of weights instead of counts. (Clusters of two kinds have
-    the variance of :func:`merkhet.metrics._closed_form.clustered_variance`.) 1 where the models never differ.
+    Weighted questions use this test too, with sums of weights instead of counts. Two kinds of clusters use the variance
+    of :func:`merkhet.metrics._closed_form.clustered_variance`. The p-value is 1 if the models never differ.
     """
     differences = first - second
     if not differences.any():
@@ -88,10 +88,11 @@ def mcnemar_test(
 
 
 def discordant_odds(first: FloatArray, second: FloatArray, weights: FloatArray | None = None) -> float:
-    r"""Return the odds of discordant pairs: b / c for b questions that only the first model has right, c the second.
+    r"""Return the odds ratio b / c of the discordant pairs, for values of 0 and 1.
 
-    For values of 0 and 1. In (0, ∞); above 1 the first model is better. If b or c is 0, a half is added to both
-    (Haldane and Anscombe); NaN if the models never differ. McNemar's test tests whether these odds are 1.
+    Only the first model is right on b questions, and only the second on c. In (0, ∞); above 1, the first model is
+    better. If b or c is 0, one half is added to both (Haldane and Anscombe). NaN if the models never differ. McNemar's
+    test is a test of whether these odds are 1.
     """
     differences = first - second
     weights = np.ones(len(first)) if weights is None else weights
@@ -107,17 +108,18 @@ def cluster_deviation(differences: FloatArray, *clusters: IntArray) -> float:
 
     .. math:: s = \sqrt{G V}
 
-    with V of :func:`merkhet.metrics._closed_form.clustered_variance`. With one question per cluster it is the
-    usual one. Asking more questions about the same facts does not shrink it. NaN with fewer than two clusters.
+    with G clusters and the variance V of :func:`merkhet.metrics._closed_form.clustered_variance`. With one question per
+    cluster, this is the usual standard deviation. Further questions about the same facts do not reduce it. NaN with
+    fewer than two clusters.
     """
     facts = min((len(np.unique(numbers)) for numbers in clusters), default=0)
     return math.sqrt(facts * clustered_variance(differences, *clusters)) if facts > 1 else math.nan
 
 
 def _step(differences: FloatArray, *clusters: IntArray, shares: bool) -> float:
-    """Return the weighted mean size of the clusters' nonzero differences, in units of a mean cluster's size.
+    """Return the weighted mean size of the clusters' nonzero differences, relative to the mean cluster size.
 
-    If no cluster differs: 1 for shares, else 0.
+    If no cluster differs, return 1 for shares and 0 otherwise.
     """
     fewest = min(clusters, key=lambda numbers: len(np.unique(numbers)))
     sums = np.abs(np.bincount(fewest, weights=differences))
@@ -132,8 +134,9 @@ def effect_size(differences: FloatArray, *clusters: IntArray) -> float:
 
     .. math:: d = \bar d / s
 
-    with s of :func:`cluster_deviation`; with one question per cluster this is the usual d. 0.2 is called
-    small, 0.5 medium, 0.8 large. 0 if there is no difference, NaN if all clusters differ by the same amount.
+    with the standard deviation s of :func:`cluster_deviation`. With one question per cluster, this is the usual d. By
+    convention 0.2 is small, 0.5 medium and 0.8 large. 0 if the mean difference is 0, NaN if all clusters differ by the
+    same amount.
     """
     mean, deviation = float(differences.mean()), cluster_deviation(differences, *clusters)
     if mean == 0.0:
@@ -151,18 +154,20 @@ _MAX_FACTS = 10**9
 def detectable_difference(
     deviation: float, facts: int, *, step: float = 0.0, significance: float = 0.05, power: float = 0.8
 ) -> float:
-    r"""Return the smallest true difference of two models that a two-sided test detects with a power of 80%.
+    r"""Return the smallest true difference of two models that a two-sided test detects with probability ``power``.
 
     .. math:: \delta^2 = \tfrac{k^2}{G} \sqrt{s^4 + m^2 \delta^2}, \quad
         k = t_{1 - \alpha/2, G - 1} + t_{1 - \beta, G - 1}
 
     with the observed standard deviation s between facts (:func:`cluster_deviation`) and the number of facts G. Without
-    a ``step`` m this is the usual δ = k s / √G of a paired t-test; with a step, m / G is added to δ. The step corrects
-    s for the true difference: models that hardly differ have a small s, which would be larger if they did differ. Let
-    a share b of facts favour one model and a share c the other, each by m. Then a difference of m (b - c) with the
-    same product of b and c has a variance of m² (b + c), which is the root above. If two models never differed, some
-    7.9 facts must differ, all in favour of one model (Connor 1987). NaN with fewer than two facts, or if neither s nor
-    m is above 0.
+    a ``step`` m, this is the usual δ = k s / √G of a paired t-test. With a step, m / G is added to δ.
+
+    The step corrects s for the true difference: models that hardly differ have a small s, which would be larger if they
+    differed. Let a share b of facts favour one model and a share c the other, each by m. Keep the product of b and c
+    fixed. Then the difference m (b - c) has the variance m² (b + c), which is the root above. If two models never
+    differed, about 7.9 facts must differ in favour of one model (Connor 1987).
+
+    NaN with fewer than two facts, or if both s and m are 0.
     """
     if facts < 2 or not math.isfinite(deviation) or (deviation == 0.0 and step == 0.0):
         return math.nan
@@ -176,7 +181,7 @@ def detectable_difference(
 def facts_needed(
     difference: float, deviation: float, *, step: float = 0.0, significance: float = 0.05, power: float = 0.8
 ) -> int:
-    """Return the smallest number of facts with which ``difference`` is detectable (:func:`detectable_difference`).
+    """Return the smallest number of facts that makes ``difference`` detectable (:func:`detectable_difference`).
 
     Raises:
         ValueError: The difference or the deviation is not above 0, or more than 10⁹ facts would be needed.

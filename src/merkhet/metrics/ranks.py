@@ -16,8 +16,9 @@ _MAX_GOLDS = 64
 def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, IntArray]:
     """Return the expected rank of each gold candidate and the size of its tie group.
 
-    A candidate tied with t - 1 others, b candidates being better, has rank b + (t + 1) / 2 on average over all ways
-    to break the tie; its optimistic rank is b + 1 and its pessimistic one b + t. Higher scores are better.
+    Higher scores are better. Let b candidates be better than a candidate in a tie group of size t. Averaged over all
+    ways to break the tie, the rank of the candidate is b + (t + 1) / 2; its optimistic rank is b + 1, and its
+    pessimistic rank is b + t.
     """
     order = np.sort(scores)
     gold_scores = scores[golds]
@@ -27,9 +28,10 @@ def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, Int
 
 
 def expected_ranks_by_row(ordered: FloatArray, rows: IntArray, gold_scores: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return expected ranks and tie sizes for many lists of scores at once.
+    """Return expected ranks and tie group sizes of gold candidates in many lists of scores.
 
-    ``ordered`` holds one list per row in ascending order; ``rows`` is the row of each gold candidate.
+    Each row of ``ordered`` is a list of scores in ascending order. ``rows`` and ``gold_scores`` are the row and the
+    score of each gold candidate.
     """
     better = ordered.shape[1] - _search_rows(ordered, rows, gold_scores, np.less_equal)
     ties = ordered.shape[1] - _search_rows(ordered, rows, gold_scores, np.less) - better
@@ -37,7 +39,7 @@ def expected_ranks_by_row(ordered: FloatArray, rows: IntArray, gold_scores: Floa
 
 
 def _search_rows(ordered: FloatArray, rows: IntArray, values: FloatArray, precedes: np.ufunc) -> IntArray:
-    """Count the scores that precede each value in its ordered row, by binary search over all rows at once."""
+    """Count the scores that precede each value in its row of ``ordered``, by binary search over all rows at once."""
     low = np.zeros(len(values), dtype=np.int64)
     high = np.full(len(values), ordered.shape[1])
     for _ in range(ordered.shape[1].bit_length()):
@@ -49,9 +51,9 @@ def _search_rows(ordered: FloatArray, rows: IntArray, values: FloatArray, preced
 
 
 def top_columns(scores: FloatArray, ordered: FloatArray, count: int) -> IntArray:
-    """Return the columns of the ``count`` best scores of each row, best first, ties in the order of columns.
+    """Return the column numbers of the ``count`` best scores of each row, best first.
 
-    ``ordered`` holds the same scores in ascending order.
+    Ties are in the order of columns. ``ordered`` has the rows of ``scores`` sorted in ascending order.
     """
     width = scores.shape[1]
     count = min(count, width)
@@ -88,7 +90,8 @@ class BestGold:
     def probability_within(self, k: int) -> FloatArray:
         """Return the probability that a right answer is among the first k, over all ways to break ties.
 
-        1 - C(t - g, j) / C(t, j) with j = k - (first - 1) ranks left for the tie group.
+        It is 1 - C(t - g, j) / C(t, j) for g right answers in a tie group of size t, of which j = k - (first - 1) are
+        among the first k.
         """
         remaining = np.clip(k - (self.first - 1.0), 0.0, self.ties)
         return 1.0 - miss_probability(self.ties, self.golds, remaining)
@@ -105,7 +108,7 @@ class GoldRanks:
 
     @classmethod
     def from_lists(cls, gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequence[int]]) -> GoldRanks:
-        """Flatten lists with one entry per question."""
+        """Flatten the ranks and tie group sizes, given as one list per question."""
         counts = np.array([len(ranks) for ranks in gold_ranks], dtype=np.int64)
         ranks, ties = (
             np.array([number for numbers in lists for number in numbers], dtype=np.float64)
@@ -118,7 +121,7 @@ class GoldRanks:
         return GoldRanks(np.ones(len(indices), dtype=np.int64), self.ranks[indices], self.ties[indices])
 
     def best(self) -> BestGold:
-        """Return the tie group of each question's best right answers; every question must have one."""
+        """Return the tie group of each question's best right answers; every question must have a right answer."""
         if not len(self.counts):
             return BestGold(np.zeros(0), np.zeros(0), np.zeros(0))
         starts = np.cumsum(self.counts) - self.counts
@@ -134,13 +137,13 @@ def best_gold(gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequenc
 
 
 def miss_probability(total: FloatArray, golds: FloatArray, draws: FloatArray) -> FloatArray:
-    """Return the probability that d draws without replacement from m miss all g golds: C(m - g, d) / C(m, d)."""
+    """Return C(m - g, d) / C(m, d): the probability that d draws without replacement from m items miss all g golds."""
     probability = np.ones(np.broadcast(total, golds, draws).shape)
     steps = int(np.max(golds, initial=0))
     if steps > max(_MAX_GOLDS, np.max(draws, initial=0)):  # Golds and draws are exchangeable; iterate over the fewer.
         return miss_probability(total, draws, golds)
     for i in range(steps):
-        # The factor is the probability that one more gold is missed; a question without more golds is done.
+        # The factor is the probability that one more gold is missed; a question without further golds is finished.
         factor = np.clip((total - draws - i) / np.maximum(total - i, 1.0), 0.0, 1.0)
         probability = np.where(i < golds, probability * factor, probability)
     return probability

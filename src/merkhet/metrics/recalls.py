@@ -1,4 +1,4 @@
-"""Recalls as answers: a model that stores facts ranks all symbols at the mask of a statement."""
+"""Conversion of recalls to answers; a recall is a model's ranking of all symbols at the mask of a statement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECALL_METRICS = ("acc@1", "acc@5", "hit@5", "hit@10")
 TOP_SYMBOLS = 10
 PROBE, METHOD = "recall", "symbols"
 _SLICE_ROWS = 8192
-"""The right answers of this many statements fit into one Arrow array."""
+"""Number of statements that are converted at once, because an Arrow array has a maximum size."""
 
 
 def recall_answers(
@@ -25,14 +25,14 @@ def recall_answers(
 ) -> pa.Table:
     """Make the table of answers from recalls.
 
-    ``golds`` holds the target and the right answers that share the best score; the ranks of other right answers are
-    not known. A recall records only how many right answers share the best score. Their names are taken from its top
-    symbols, then from the other right answers in order.
+    The column ``golds`` has the target and the right answers that share the best score; the ranks of other right
+    answers are unknown. A recall records only how many right answers share the best score. Their names are taken from
+    the top symbols of the recall, then from the remaining right answers in order.
 
     Args:
         recalls: One recall for each statement, in any order.
         question_ids: Id of the question of each statement.
-        symbols: Symbols with their labels.
+        symbols: Table of symbols and their labels.
     """
     recalls = align_recalls(statements, recalls)
     parts = [
@@ -84,7 +84,7 @@ def _slice_answers(statements: pa.Table, recalls: pa.Table, symbols: pa.Table) -
 
 
 def _best_others(statements: pa.Table, recalls: pa.Table, counts: IntArray) -> pa.Array:
-    """Name ``counts`` right answers of each statement, without the target, that share the best score."""
+    """Return ``counts`` right answers of each statement, other than the target, that share the best score."""
     rows = np.flatnonzero(counts)
     statements, recalls = statements.take(pa.array(rows)), recalls.take(pa.array(rows))
     lengths, names = flatten_lists(statements["answers"])
@@ -104,13 +104,13 @@ def _best_others(statements: pa.Table, recalls: pa.Table, counts: IntArray) -> p
 
 
 def _label(column: pa.Array, symbols: pa.Table) -> pa.Array:
-    """Return the labels of symbols; words of the vocabulary stay as they are."""
+    """Return the labels of symbols; words that are not in the table of symbols are returned unchanged."""
     indices = pc.index_in(column, value_set=symbols["symbol"].combine_chunks())
     return pc.coalesce(symbols["label"].combine_chunks().take(indices), column)
 
 
 def align_recalls(statements: pa.Table, recalls: pa.Table) -> pa.Table:
-    """Return the recalls in the order of the statements; raise an error if one is missing."""
+    """Return the recalls in the order of the statements; raise MerkhetError if a statement has no recall."""
     statement_ids, recall_ids = (table["statement_id"].combine_chunks() for table in (statements, recalls))
     if statement_ids.equals(recall_ids):
         return recalls
@@ -122,15 +122,16 @@ def align_recalls(statements: pa.Table, recalls: pa.Table) -> pa.Table:
 
 
 def frequency_recalls(stored: pa.Table, asked: pa.Table, symbols: pa.Table) -> pa.Table:
-    r"""Return the recalls of a baseline that knows only how often each stored symbol was masked.
+    r"""Return the recalls of a baseline that knows only how often each symbol is a target.
 
-    Symbols are ranked by how often they are the target of a stored statement of the same relation and mask. Equal
-    counts are ranked by how often the symbol is the target of any relation with this mask; if these are equal too,
-    symbols are tied. Their scores are the logarithms of
+    Symbols are ranked by how often they are the target of stored statements with the same relation and mask. Symbols
+    with equal counts are ranked by how often they are the target of stored statements with the same mask. Symbols that
+    are equal in both counts are tied. The score of a symbol is the logarithm of
 
     .. math:: p = (c_{rm} + q) / (n_{rm} + 1), \quad q = (c_m + 1 / S) / (n_m + 1)
 
-    with counts c of the symbol among n statements of the relation and mask (rm) or of the mask (m), S symbols in all.
+    with the counts c of the symbol among the n statements of the relation and mask (rm) or of the mask (m), and S
+    symbols in total.
     """
     size = symbols.num_rows
     targets, owners, answers = _symbol_indices(stored, asked, symbols)
@@ -189,7 +190,7 @@ def _recall_table(
 
 
 def _symbol_indices(stored: pa.Table, asked: pa.Table, symbols: pa.Table) -> tuple[IntArray, IntArray, IntArray]:
-    """Return symbol indices of the stored targets, and row and symbol index of each right answer asked for."""
+    """Return the symbol indices of stored targets, and the row and symbol index of each right answer in ``asked``."""
     answers = asked["answers"]
     lengths = pc.list_value_length(answers).to_numpy().astype(np.int64)
     if len(lengths) and not lengths.min():
@@ -208,13 +209,13 @@ def _index_symbols(column: pa.ChunkedArray, symbols: pa.Table) -> IntArray:
 
 
 def _above_and_ties(order: IntArray, keys: IntArray) -> tuple[IntArray, IntArray]:
-    """Count the keys above each key in an ascending order, and those equal to it."""
+    """Count the entries of ``order``, which is ascending, that are above each key and equal to each key."""
     right = np.searchsorted(order, keys, side="right")
     return len(order) - right, right - np.searchsorted(order, keys, side="left")
 
 
 def _rows_of(table: pa.Table, *columns: str) -> dict[tuple[str, ...], IntArray]:
-    """Return the ascending rows of each combination of values."""
+    """Return the ascending row numbers of each combination of values in ``columns``."""
     number = np.zeros(table.num_rows, dtype=np.int64)
     for column in columns:
         codes, _ = encode_column(table[column])

@@ -1,4 +1,4 @@
-"""The table of scores from answers: groups, metrics, intervals, chance levels, unusable counts."""
+"""Table of scores computed from answers, with groups, intervals, chance levels and unusable counts."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ def score_answers(
     unusable_is_wrong: bool = False,
     cluster_prompts: bool = False,
 ) -> pa.Table:
-    """Score every model, task, probe and method: over all questions, then by each group column.
+    """Score every model, task, probe and method over all questions, and over the questions of each group.
 
-    A question that was answered several times counts once, by the mean. A metric of ranks has no row where answers
-    have no ranks. The result does not depend on the order of the answers.
+    A question with several answers counts once, with their mean. Metrics of ranks are left out for probes whose answers
+    have no ranks. Values and intervals do not depend on the order of the answers.
 
     Args:
-        groups_of: Group columns (domain, relation, …) of each question.
-        clusters: Cluster (fact) of each question.
-        groups_by_model: Group columns that depend on the model, by model and question.
-        group_sets: Columns to group by, together; each column alone by default.
+        groups_of: Group columns (domain, relation, …) and their values by question id.
+        clusters: Cluster id, such as the fact, by question id.
+        groups_by_model: Group columns that depend on the model, by model and question id.
+        group_sets: Sets of columns to group by jointly; by default, each column alone.
         average_over: Group column whose classes are averaged with equal weight in the score of a task.
-        unusable_is_wrong: Count unusable questions as 0, also in the chance level, in metrics that are shares and
-            better if higher; otherwise they are left out and only counted.
-        cluster_prompts: Treat the questions of one prompt as one observation, besides those of one cluster.
+        unusable_is_wrong: Count unusable questions as 0 in metrics that are shares and better if higher, also in their
+            chance level. By default, unusable questions are left out and only counted.
+        cluster_prompts: Treat the questions with the same prompt as one observation, like those of one cluster.
     """
     table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
     all_clusters = question_clusters(table.ids, clusters, questions if cluster_prompts else None)
@@ -80,29 +80,29 @@ def score_answers(
                 not_applicable.add((cell.probe, metric.name))
                 continue
             rows.append({**base, **row, "unusable": int(np.count_nonzero(group.members >= cell.answered))})
-    # The metric was not computed for cells without usable answers, so drop it there too.
+    # Without usable answers a metric is not computed and cannot fail, so drop it for the whole probe.
     return make_table(SCORES, [row for row in rows if (row["probe"], row["metric"]) not in not_applicable])
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Questions of a cell that have the same values in some columns."""
+    """Questions of one model, task, probe and method with equal values in some group columns."""
 
     order: tuple[int, int]
-    """Sort key of the scores: row of the first answer, then index of the group columns."""
+    """Sort key of the score rows: row number of the first answer, then index of the group columns."""
     cell: Cell
     columns: tuple[str, ...]
     values: tuple[str, ...]
     members: IntArray
-    """Indices of the questions in the cell."""
+    """Indices of the group's questions in ``cell.codes``."""
 
 
 def _score_group(
     group: _Group, metric: Metric, clusters: Clusters, seed: int, classes: IntArray | None, *, wrong: bool
 ) -> Row:
-    """Score a metric over a group of questions, averaged over classes if there are any.
+    """Score a group of questions by a metric; with ``classes``, average the class means.
 
-    Questions for which the metric is not finite are left out of n.
+    Questions for which the metric is not finite are left out and not counted in n.
     """
     cell = group.cell
     is_answered = group.members < cell.answered
@@ -133,7 +133,7 @@ def _score_group(
 
 
 class _Grouping:
-    """The values of the group columns of all questions."""
+    """Values of the group columns of all questions."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class _Grouping:
         self.model_columns = tuple(dict.fromkeys(column for groups in groups_by_model.values() for column in groups))
 
     def groups(self, cell: Cell) -> Iterator[_Group]:
-        """Iterate over the groups of a cell's questions; the first group holds all questions."""
+        """Yield the groups of a cell's questions; the first group has all questions."""
         if not len(cell.codes):
             return
         yield _Group((int(cell.first_rows.min()), -1), cell, (), (), np.arange(len(cell.codes)))
@@ -177,7 +177,7 @@ class _Grouping:
 
 
 def _encode_groups(values: Sequence[str | None]) -> tuple[IntArray, list[tuple[str, ...]]]:
-    """Number the groups of questions; -1 for a question without a value."""
+    """Return the group number of each question (-1 without a value), and the group names."""
     numbers: dict[str | None, int] = {None: -1}
     codes = [numbers.setdefault(value, len(numbers) - 1) for value in values]
     return np.array(codes, dtype=np.int64), [(str(name),) for name in list(numbers)[1:]]
@@ -186,7 +186,7 @@ def _encode_groups(values: Sequence[str | None]) -> tuple[IntArray, list[tuple[s
 def _combine_groups(
     columns: Sequence[tuple[IntArray, list[tuple[str, ...]]]],
 ) -> tuple[IntArray, list[tuple[str, ...]]]:
-    """Number the combined groups of several columns; -1 for a question without a value in one of them."""
+    """Return group numbers (-1 if a column has no value) and names for the combination of several columns."""
     codes, names = columns[0]
     for other_codes, other_names in columns[1:]:
         known = (codes >= 0) & (other_codes >= 0)
@@ -196,6 +196,6 @@ def _combine_groups(
 
 
 def collect_responses(answers: Sequence[Row], questions: Mapping[str, Question]) -> Responses:
-    """Collect the responses of usable answers, in their order."""
+    """Collect the responses of usable answers, in the order of ``answers``."""
     table = make_table(ANSWERS, answers)
     return TableResponses.collect(table.column, [answer["question_id"] for answer in answers], questions)

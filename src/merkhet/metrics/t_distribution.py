@@ -9,7 +9,7 @@ from statistics import NormalDist
 _NORMAL = NormalDist()
 _TINY = 1e-300
 _NORMAL_DEGREES = 1e7
-"""Degrees of freedom beyond which Student's distribution is the normal one to seven digits."""
+"""Degrees of freedom from which Student's distribution equals the normal distribution to seven digits."""
 
 
 def student_p_value(t: float, degrees: float) -> float:
@@ -17,7 +17,7 @@ def student_p_value(t: float, degrees: float) -> float:
 
     .. math:: P(|T_f| \ge |t|) = I_{f / (f + t^2)}(f / 2, 1 / 2)
 
-    with the regularised incomplete beta function I.
+    with f degrees of freedom and the regularised incomplete beta function I.
     """
     if degrees >= _NORMAL_DEGREES:
         return math.erfc(abs(t) / math.sqrt(2.0))
@@ -26,7 +26,7 @@ def student_p_value(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)
 def student_quantile(probability: float, degrees: float) -> float:
-    """Return the quantile of Student's t distribution, the inverse of :func:`student_p_value`."""
+    """Return a quantile of Student's t distribution, by inverting :func:`student_p_value`."""
     z = _NORMAL.inv_cdf(probability)
     if degrees >= _NORMAL_DEGREES or z == 0.0:
         return z
@@ -41,7 +41,7 @@ def student_quantile(probability: float, degrees: float) -> float:
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:
-    """Compute the regularised incomplete beta function by its continued fraction, on the side that converges fast."""
+    """Compute the regularised incomplete beta function by a continued fraction, where it converges fast."""
     if x <= 0.0 or x >= 1.0:
         return min(max(x, 0.0), 1.0)
     if x > (a + 1.0) / (a + b + 2.0):

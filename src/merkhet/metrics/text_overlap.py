@@ -1,4 +1,4 @@
-"""Word F1 and exact match of texts, and their expectation for a guess among the candidates."""
+"""Word F1 and exact match of texts, and their expected values for a random candidate."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 
 
 def normalised_words(text: str) -> list[str]:
-    """Lower the case, delete ASCII punctuation, drop articles and split on white space, in this order.
+    """Lowercase a text, delete ASCII punctuation, drop articles and split on white space, in this order.
 
-    An article is matched between non-word characters, as in SQuAD's evaluator. Punctuation that is not ASCII stays:
-    "“the" becomes "“", and "a–b" becomes "–b".
+    As in SQuAD's evaluator, an article is matched between non-word characters, and other punctuation than ASCII is
+    kept: "“the" becomes "“", and "a–b" becomes "–b".
     """
     return _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split()
 
 
 def word_f1(prediction: str | Sequence[str], answers: Sequence[str]) -> float:
-    """Return the best F1 of the bags of words of a prediction (or of one of several) and a right answer.
+    """Return the best word F1 over all pairs of a prediction and a right answer.
 
-    F1 = 2 · overlap / (words predicted + words of the answer); two empty bags score 1, one empty bag scores 0.
-    In [0, 1], higher is better.
+    F1 = 2 · overlap / (words of the prediction + words of the answer). If both have no words, F1 is 1; if only one has
+    none, F1 is 0. In [0, 1], higher is better.
     """
     predictions, golds = _bags(prediction), _bags(answers)
     return max((bag_f1(predicted, answer) for predicted in predictions for answer in golds), default=0.0)
@@ -49,12 +49,12 @@ def bag_f1(predicted: list[str], right: list[str]) -> float:
 
 
 def same_words(predicted: list[str], right: list[str]) -> float:
-    """Return 1 if the words are the same in the same order, else 0."""
+    """Return 1 if both lists have the same words in the same order, else 0."""
     return float(predicted == right)
 
 
 def exact_match(prediction: str | Sequence[str], answers: Sequence[str]) -> float:
-    """Return 1 if the normalised words of a prediction (or of one of several) equal those of a right answer, else 0."""
+    """Return 1 if the normalised words of any prediction equal those of any right answer, else 0."""
     predictions, golds = _bags(prediction), _bags(answers)
     return float(any(predicted in golds for predicted in predictions))
 
@@ -76,7 +76,7 @@ class _BagIndex:
     def mean(self, measure: Callable[[list[str], list[str]], float], right: Sequence[list[str]]) -> float:
         words = {word for bag in right for word in bag or (None,)}
         matches = {position for word in words for position in self.positions.get(word, ())}
-        # Sorted, so that float sums do not depend on the order of a set.
+        # Sort the positions, because float sums depend on the order of a set.
         total = sum(max(measure(self.bags[position], bag) for bag in right) for position in sorted(matches))
         return total / len(self.bags)
 
@@ -86,11 +86,11 @@ def mean_agreement(
     candidates: Sequence[Sequence[str]],
     right: Sequence[Sequence[str]],
 ) -> FloatArray:
-    """Return, for each question, the mean over its candidates of the best agreement with a right answer.
+    """Return each question's mean, over its candidates, of the best agreement with a right answer.
 
-    ``measure`` compares two bags of words; it must be 0 where they have no word in common, unless both are empty. Only
-    candidates that share a word with a right answer are measured, and shared candidate lists are indexed once. 0 for a
-    question without candidates.
+    ``measure`` compares two bags of words, and must return 0 if they have no word in common, unless both are empty.
+    Only candidates that share a word with a right answer are measured, and shared candidate lists are indexed once. The
+    mean is 0 for a question without candidates.
     """
     get_bag = cache(normalised_words)
     lists: dict[int, _BagIndex] = {}
@@ -99,7 +99,7 @@ def mean_agreement(
     for i, (texts, answers) in enumerate(zip(candidates, right, strict=True)):
         if not texts or not answers:
             continue
-        # Lists are compared by identity: questions of a candidate set share one, and all outlive this loop.
+        # Candidate lists are compared by identity: questions share the list of their set, and lists outlive the loop.
         key = id(texts), tuple(answers)
         if key not in values:
             if id(texts) not in lists:
