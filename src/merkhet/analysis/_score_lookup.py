@@ -1,4 +1,4 @@
-"""Lookup of scores in the scores table, which keeps the scores of all analyses consistent."""
+"""Lookup of scores in the scores table, shared by all analyses so that their scores agree."""
 
 from __future__ import annotations
 

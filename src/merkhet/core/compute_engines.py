@@ -88,7 +88,7 @@ def parse_engine(text: str) -> Engine:
 
 
 def choose_engines(texts: Iterable[str], memory: str | None = None) -> Engines:
-    """Choose at most one engine that builds and one that asks; ``memory`` limits the engine that builds."""
+    """Choose at most one engine for building and at most one for asking; ``memory`` limits the one for building."""
     chosen: dict[str, Engine] = {}
     for text in texts:
         engine = parse_engine(text)

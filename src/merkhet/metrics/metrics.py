@@ -354,7 +354,7 @@ def as_metric(name: str, part: Any) -> Metric:
 
 
 def is_metric(name: str) -> bool:
-    """Return whether :func:`get_metric` finds a metric of this name without a study folder."""
+    """Return whether :func:`get_metric` finds this name when no study folder is given."""
     try:
         get_metric(name)
     except InputError:

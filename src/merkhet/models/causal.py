@@ -273,7 +273,7 @@ class CausalModel(Network):
         return np.array([len(question.candidates[index]) + around for index in indices], dtype=np.float64)
 
     def _supports_tries(self) -> bool:
-        """Return whether the network gives a small token trie the same scores as separate sequences."""
+        """Test on a small example whether the network scores sequences in a token trie as it scores them separately."""
         vocabulary = int(self.model.config.get_text_config().vocab_size)
         first, *others = (7 % vocabulary, 11 % vocabulary, 13 % vocabulary, 17 % vocabulary)
         sequences = [(others[i % 3], others[(i + j) % 3], first, others[j]) for i in range(3) for j in range(3)]

@@ -63,7 +63,7 @@ class Series:
         return printable(f"{self.model} ({parts})" if parts else self.model)
 
     def covers(self, row: Mapping[str, Any]) -> bool:
-        """Return whether a row of the score or answer table belongs to this line."""
+        """Return whether a score or answer row has the model, probe and method of this scoreboard line."""
         if row["model"] != self.model:
             return False
         matches = self.method in (None, row["method"]) and self.probe in (None, row["probe"])

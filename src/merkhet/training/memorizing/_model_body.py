@@ -291,7 +291,7 @@ class BodyWeights:
         return [torch.cat(group) if len(group) > 1 else group[0] for group in self.layers[number]]
 
     def begin_step(self) -> None:
-        """Do nothing: the parameters themselves are used."""
+        """Do nothing: this body computes with the trained parameters and has no copies to refresh."""
 
     def end_step(self) -> None:
         """Do nothing: the parameters themselves receive the gradients."""
