@@ -260,3 +260,8 @@ def test_sizes_of_panels_do_not_depend_on_names():
             charts = report_charts(make_run(scores=make_table(SCORES, rows), suite={}, findings={}))
             (panel,) = [chart for chart in charts if chart.name == "scores-t-r1"]
             assert panel.drawing.width == PANEL and math.isclose(panel.drawing.height, 26 * count + 47, abs_tol=1)
+
+
+def test_an_axis_of_subnormal_numbers_is_drawn() -> None:
+    axis = value_axis(0.0, 5e-324, number_labels)
+    assert (axis.low, axis.high) == (0.0, 1.0)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 _STEPS = (1.0, 2.0, 5.0, 10.0)
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _MAX_INTERVALS = 7
+_MIN_EXTENT = 1e-290
+"""Smallest extent of an axis; steps of smaller ones would underflow."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,15 @@ def value_axis(
     nice: bool = True,
     integers: bool = False,
 ) -> Axis:
-    """Build an axis for the values from ``low`` to ``high``; an empty range is widened.
+    """Build an axis for the values from ``low`` to ``high``; an empty or tiny range is widened.
 
     Args:
         label: Function that formats the tick labels, such as :func:`percent_labels`.
         nice: Whether to extend the range to multiples of the tick step.
         integers: Whether all ticks must be integers.
     """
-    if high <= low:
-        low, high = (0.0, 1.0) if low == high == 0 else (low - abs(low) / 10, low + abs(low) / 10)
+    if high - low < _MIN_EXTENT:
+        low, high = (0.0, 1.0) if abs(low) < _MIN_EXTENT else (low - abs(low) / 10, low + abs(low) / 10)
     step = tick_step(high - low)
     if integers:
         step = max(1.0, step)
