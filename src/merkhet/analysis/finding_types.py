@@ -1,0 +1,93 @@
+"""Typed findings of a run, from which its sentences are rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import Any
+
+FEW_QUESTIONS = 10
+"""Groups with fewer questions are too small to read: they are shown in grey with n, and get no verdict."""
+
+
+class Kind(str, Enum):
+    """What a finding is about."""
+
+    SCORE = "score"
+    """Score of a model on a task."""
+    GROUP = "group"
+    """Score of a model on a group of questions of a task."""
+    COMPARISON = "comparison"
+    """Paired difference between two models on the same questions."""
+    TRAININGS = "trainings"
+    """Difference between two training conditions, with the training as the unit."""
+    DESIGN = "design"
+    """Property of the questions or conditions that limits what scores mean."""
+    UNUSABLE = "unusable"
+    """Questions without a usable answer."""
+
+
+class Verdict(str, Enum):
+    """Conclusion that a finding supports."""
+
+    ABOVE_CHANCE = "above chance"
+    AT_CHANCE = "at chance"
+    """Not significantly different from chance."""
+    BELOW_CHANCE = "below chance"
+    AHEAD = "ahead"
+    """``model`` is significantly ahead of ``other``."""
+    NO_DIFFERENCE = "no significant difference"
+    EQUAL = "equal"
+    """Both models have the same value on every question."""
+    NONE = "none"
+    """The design supports no verdict; ``reason`` says why."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One finding: what, about whom, by which method, the numbers, and the verdict that they support."""
+
+    kind: Kind
+    verdict: Verdict
+    model: str | None = None
+    task: str | None = None
+    metric: str | None = None
+    probe: str | None = None
+    method: str | None = None
+    other: str | None = None
+    """Second model of a comparison."""
+    group_column: str | None = None
+    group: str | None = None
+    """Group of questions: a value of ``group_column``."""
+    value: float | None = None
+    """Score, or difference between the scores of ``model`` and ``other``."""
+    low: float | None = None
+    high: float | None = None
+    chance: float | None = None
+    n: int | None = None
+    """Number of questions."""
+    facts: int | None = None
+    """Number of facts that the questions depend on."""
+    trainings: int | None = None
+    """Number of trainings of each condition."""
+    p: float | None = None
+    """P-value, corrected for the number of comparisons."""
+    detectable: float | None = None
+    """Smallest true difference that the test detects with 80% power."""
+    reason: str | None = None
+    """Why there is no verdict, or what limits the scores."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the fields that are not None, for findings.json."""
+        row = {key: value for key, value in asdict(self).items() if value is not None}
+        return {**row, "kind": self.kind.value, "verdict": self.verdict.value}
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Finding:
+        """Read a finding from findings.json; unknown keys are ignored."""
+        known = {field.name for field in fields(cls)}
+        return cls(
+            **{key: value for key, value in row.items() if key in known}
+            | {"kind": Kind(row["kind"]), "verdict": Verdict(row["verdict"])}
+        )
