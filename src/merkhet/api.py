@@ -203,9 +203,10 @@ def build(
 
 
 def _card(resolved: ResolvedStudy, questions: QuestionSet) -> dict[str, Any]:
+    from merkhet.engine.planning import relation_names
     from merkhet.questions.data_card import make_card
 
     study = resolved.study
-    names = resolved.suite.relation_names(study, resolved.home)
     knowledge = study.knowledge if study.data is None else []
+    names = relation_names(resolved)
     return make_card(questions, suite=resolved.suite.name, seed=study.seed, knowledge=knowledge, names=names)

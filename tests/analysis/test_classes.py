@@ -66,7 +66,7 @@ def test_cells_are_as_counted_by_hand(wrong):
     given = make_input(unusable_is_wrong=wrong)
     found = classes(given)
     tables = {table.caption: table for table in found.tables}
-    for probe, among in (("fill", "the whole vocabulary"), ("rank", "the answers of their task or class")):
+    for probe, among in (("fill", "the whole vocabulary"), ("rank", "the candidates of each question")):
         method = "mask" if probe == "fill" else "multiple-mean"
         tasks = tables[f"Answers ranked among {among}."]
         assert [column.name for column in tasks.columns] == ["Model", "Metric", *CLOZES]

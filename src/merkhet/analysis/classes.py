@@ -11,13 +11,13 @@ from merkhet.core.text import join_names, metric_label, percent, quote_name
 
 _AMONG = {
     "fill": "Answers ranked among the whole vocabulary",
-    "rank": "Answers ranked among the answers of their task or class",
+    "rank": "Answers ranked among the candidates of each question",
 }
 _EXPLANATION = (
     "The share of questions whose right answer is the first (P@1) or among the first ten (P@10), for each task and "
     "for each class of a task that has several; the score of such a task is the mean over its classes. Ranking among "
-    "the whole vocabulary is harder than among the answers of the class, so the two scores are not comparable. Of two "
-    "usages of a word, the one whose state is nearer to that of the first sentence is chosen: chance is 50%. 95% "
+    "the whole vocabulary is harder than among the candidates of a question, so the two scores are not comparable. Of "
+    "two usages of a word, the one whose state is nearer to that of the first sentence is chosen: chance is 50%. 95% "
     "bootstrap intervals over facts."
 )
 
@@ -54,7 +54,7 @@ def _explain_rankings(lookup: ScoreLookup) -> list[str]:
         return []
     return [
         f"By {join_names(methods['fill'])} a word is ranked among the model's whole vocabulary, by "
-        f"{join_names(methods['rank'])} among the answers of its class; scores of the two are not comparable."
+        f"{join_names(methods['rank'])} among the candidates of the question; scores of the two are not comparable."
     ]
 
 
@@ -138,7 +138,7 @@ def _describe_classes(lookup: ScoreLookup, model: str, tasks: Sequence[str], pro
                 and cell.value is not None
             }
             if len(known) > 1:
-                among = {"fill": " among the whole vocabulary", "rank": " among the answers of the class"}.get(
+                among = {"fill": " among the whole vocabulary", "rank": " among the candidates of the question"}.get(
                     probe, ""
                 )
                 where = f"{metric_label(metric.name)}{among}"

@@ -13,8 +13,8 @@ _EXPLANATION = (
 
 
 def distribution(inputs: AnalysisInput) -> Analysis | None:
-    """Count questions by type and domain, and by type and kind of knowledge; None without questions."""
-    if not inputs.questions:
+    """Count questions by type and domain, and by type and kind of knowledge; None without questions or domains."""
+    if not inputs.questions or not inputs.has_domains:
         return None
     counts = Counter((row["task"], row["domain"] or NO_DOMAIN) for row in inputs.questions)
     tables = [_table("Questions by domain and type.", "Domain", list(inputs.domains), inputs.tasks, counts)]

@@ -10,7 +10,12 @@ from merkhet.core.text import join_names, metric_label
 
 
 def domains(inputs: AnalysisInput) -> Analysis | None:
-    """Tabulate scores by question type and domain, one table per model, probe and method; None without answers."""
+    """Tabulate scores by question type and domain, one table per model, probe and method.
+
+    Return None without answers or domains.
+    """
+    if not inputs.has_domains:
+        return None
     ids_by_domain: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in inputs.questions:
         ids_by_domain[row["task"], row["domain"] or NO_DOMAIN].append(row["question_id"])
@@ -18,8 +23,8 @@ def domains(inputs: AnalysisInput) -> Analysis | None:
     if not tables:
         return None
     explanation = (
-        "The headline score of every question type in every domain that the schema names, with 95% bootstrap intervals "
-        "over facts. A dash marks a domain without questions."
+        "The headline score of every question type in every domain, with 95% bootstrap intervals over facts. A "
+        "dash marks a domain without questions."
     )
     sentences = tuple(_describe_missing(inputs, ids_by_domain))
     return Analysis("domains", "Question types by domain", explanation, tuple(tables), sentences=sentences)

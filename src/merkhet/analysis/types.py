@@ -224,6 +224,11 @@ class AnalysisInput:
         additional = sorted(name for name in asked_domains if name is not None and name not in card_domains)
         return card_domains | dict.fromkeys(additional, "") | ({NO_DOMAIN: ""} if None in asked_domains else {})
 
+    @property
+    def has_domains(self) -> bool:
+        """Whether the data card or a question names a domain."""
+        return set(self.domains) != {NO_DOMAIN}
+
     def metric(self, task: str, line: Line) -> Metric:
         """Choose the metric of a task for one model, probe and method.
 

@@ -52,12 +52,13 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
     """Run the suite's analyses and write analyses.json."""
     params, folder = context.params, context.folder
     tables = run_tables(folder)
+    scores = read_table(SCORES, folder / "scores.parquet")
     inputs = make_analysis_input(
         tables.question_set,
         questions_by_id=tables.questions,
         answers=tables.answers.rows(),
-        scores=read_table(SCORES, folder / "scores.parquet").to_pylist(),
-        headline=params.findings.headline_metrics(context.home),
+        scores=scores.to_pylist(),
+        headline=params.findings.headline_metrics(tables.question_set.questions, scores, context.home),
         baselines=frozenset(params.findings.baselines),
         seed=params.findings.seed,
         premise_settings=read_premise_labels(context),

@@ -180,9 +180,11 @@ def _setting_remarks(collection: RunCollection) -> list[str]:
     if len(versions) > 1:
         sentences.append(f"The runs were made by different versions of merkhet: {_list_values(versions)}.")
     metrics: dict[str, dict[str, list[str]]] = {}
+    compared = [(entry["task"], entry["metric"]) for entry in collection.headline]
     for label, run in zip(collection.labels, collection.runs, strict=True):
         for entry in run.record["card"]["headline"]:
-            metrics.setdefault(entry["task"], {}).setdefault(entry["metric"], []).append(label)
+            if (entry["task"], entry["metric"]) in compared:
+                metrics.setdefault(entry["task"], {}).setdefault(entry["metric"], []).append(label)
     for task, labels_by_metric in metrics.items():
         if len({tuple(labels) for labels in labels_by_metric.values()}) > 1:
             sentences.append(

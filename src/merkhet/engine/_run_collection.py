@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,14 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
 from merkhet.core.errors import InputError
+from merkhet.engine.headline import HeadlinePlan, choose_headline
 from merkhet.engine.run_folder import Run
+from merkhet.engine.suite_card import HeadlineScore
 from merkhet.metrics.metrics import Metric, get_metric, is_metric
 from merkhet.questions.question_files import QuestionSet
+
+_COMBINED_LISTS = ("citations", "origins")
+"""Lists of a card that combined runs concatenate."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +76,14 @@ class RunCollection:
         """The unique names of the baselines."""
         return frozenset(record["name"] for record in self.model_records if record.get("kind") == "baseline")
 
-    @property
+    @cached_property
     def headline(self) -> list[dict[str, str]]:
-        """Task and metric of each headline score of the runs, without duplicates."""
-        entries = [(entry["task"], entry["metric"]) for run in self.runs for entry in run.record["card"]["headline"]]
-        return [{"task": task, "metric": metric} for task, metric in dict.fromkeys(entries)]
+        """Task and metric of each headline score of the runs, chosen anew from the scores of all runs."""
+        entries = [HeadlineScore(**entry) for run in self.runs for entry in run.record["card"]["headline"]]
+        order = list(dict.fromkeys(task for run in self.runs for task in run.record["card"].get("tasks", ())))
+        entries.sort(key=lambda entry: order.index(entry.task) if entry.task in order else len(order))
+        plan = HeadlinePlan(tuple(dict.fromkeys(entries)), baselines=tuple(sorted(self.baselines)))
+        return [asdict(entry) for entry in choose_headline(plan, (), self.scores)]
 
     @property
     def metrics(self) -> list[tuple[str, Metric]]:
@@ -84,8 +92,15 @@ class RunCollection:
 
     @property
     def card(self) -> dict[str, Any]:
-        """The suite's card from the first run, with the headline scores of all runs."""
-        return {**self.runs[0].record["card"], "headline": self.headline}
+        """The suite's card from the first run, with the headline scores and the questions' texts of all runs."""
+        cards = [run.record["card"] for run in self.runs]
+        first, *others = cards
+        texts = {
+            key: separator.join(dict.fromkeys(text for card in cards if (text := card[key])))
+            for key, separator in (("title", "; "), ("about", "; "), ("methods", " "))
+        }
+        lists = {key: _distinct(item for card in cards for item in card.get(key, ())) for key in _COMBINED_LISTS}
+        return {**first, **(texts | lists if others else {}), "headline": self.headline}
 
     @property
     def memorized(self) -> bool:
@@ -155,6 +170,14 @@ def run_labels(folders: Sequence[Path]) -> tuple[str, ...]:
             for path, label in zip(paths, labels, strict=True)
         ]
     return tuple(labels)
+
+
+def _distinct(items: Iterable[Any]) -> list[Any]:
+    """Return the items without duplicates, in order; items may be unhashable."""
+    distinct: list[Any] = []
+    for item in items:
+        distinct += [] if item in distinct else [item]
+    return distinct
 
 
 def concat_distinct(tables: Sequence[pa.Table], key: str) -> pa.Table:

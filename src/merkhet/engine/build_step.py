@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatch
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import write_text
 from merkhet.core.schemas import QUESTIONS, write_table
 from merkhet.engine.plan import Nothing, StepContext
+from merkhet.engine.question_origin import ORIGIN, find_origin, published_files
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import SplitOptions
@@ -118,6 +118,8 @@ def write_study(context: StepContext[StudyParams, Nothing]) -> None:
 def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
     """Read the questions of a study from its ``data``, or let the suite build them if ``data`` is None.
 
+    The metadata of the questions record their origin.
+
     Raises:
         InputError: There are no questions.
     """
@@ -130,7 +132,8 @@ def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None
             f"{suite.name} builds no questions from {', '.join(study.knowledge) or 'no knowledge'}; choose other "
             "knowledge or other options"
         )
-    return questions
+    origin = find_origin(suite, study, home)
+    return replace(questions, about={**questions.about, ORIGIN: origin.as_json()})
 
 
 def data_files(suite: Suite, path: Path) -> list[Path]:
@@ -139,7 +142,7 @@ def data_files(suite: Suite, path: Path) -> list[Path]:
     Raises:
         InputError: There are no questions at the path.
     """
-    published = _published_files(suite, path)
+    published = published_files(suite, path)
     if published:
         return published
     main_file = find_question_file(path)
@@ -148,21 +151,12 @@ def data_files(suite: Suite, path: Path) -> list[Path]:
 
 def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
     path = home / str(study.data)
-    if _published_files(suite, path):
+    if published_files(suite, path):
         return suite.read_published(path, study, home)
-    return read_questions(path)
-
-
-def _published_files(suite: Suite, path: Path) -> list[Path]:
-    """List the suite's published files at a path; an empty list if the path holds questions in merkhet's format.
-
-    A path to a single file may match a pattern such as ``*.tsv``. In a folder, files are found by their exact names.
-    """
-    if any((path / name).is_file() for name in QUESTION_FILES):
-        return []
-    is_single_file = path.is_file() and any(fnmatch(path.name, Path(name).name) for name in suite.published)
-    candidates = [path] if is_single_file else [path / name for name in suite.published]
-    return [file for file in candidates if file.is_file()]
+    questions = read_questions(path)
+    if find_question_file(path).name not in QUESTION_FILES and ORIGIN in questions.about:
+        return replace(questions, about={})  # The metadata belong to the folder's own questions.
+    return questions
 
 
 def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:

@@ -22,7 +22,9 @@ from merkhet.engine.build_step import (
     data_files,
     write_study,
 )
+from merkhet.engine.headline import ACCURACY, CHOOSERS, HeadlinePlan, choice_metric
 from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Plan, Step
+from merkhet.engine.question_origin import find_splits
 from merkhet.engine.record_step import (
     CalibrationParams,
     RecordParams,
@@ -38,9 +40,9 @@ from merkhet.engine.score_step import FindingsParams, ScoreParams, collect_answe
 from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.study import make_study, study_yaml
 from merkhet.engine.suite import AskingSteps
-from merkhet.engine.suite_card import HeadlineScore, SuiteCard
+from merkhet.engine.suite_card import HeadlineScore
 from merkhet.knowledge.source_lookup import source_identity
-from merkhet.questions.question_files import TRAINING_FILE, read_card
+from merkhet.questions.question_files import QUESTION_FILES, TRAINING_FILE, read_card
 from merkhet.training import PRETRAIN
 
 NO_REPLY_METRICS = ("no-answer", "refused")
@@ -59,10 +61,11 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
     names = {name: get_metric(name, resolved.home).name for name in metrics}
     metric_identities = tuple(part_identity(name, resolved.home) for name in metrics)
     scoring = suite.scoring(study)
+    headline = _plan_headline(resolved, list(names.values()), asking)
     card = replace(
-        suite.card(),
-        headline=_choose_headline(resolved, list(names.values()), asking),
-        names=_relation_names(resolved),
+        suite.card().describe(resolved.origin),
+        headline=headline.preferred,
+        names=relation_names(resolved),
         scoring=scoring,
     )
     if _asks_chat(asking):
@@ -70,10 +73,10 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
     groups = suite.score_groups(study)
     score_params = ScoreParams(suite.name, tuple(metrics), metric_identities, groups, study.seed, scoring)
     findings = FindingsParams(
-        headline=card.headline,
+        headline=headline,
         metrics={shown_name: name for name, shown_name in names.items()},
         identities=metric_identities,
-        baselines=tuple(dict.fromkeys(step.params.name for step in asking.asks if step.params.kind == "baseline")),
+        baselines=headline.baselines,
         seed=study.seed,
         scoring=scoring,
         names=card.names,
@@ -114,12 +117,12 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 "record",
                 "report",
                 write_record,
-                RecordParams(suite.name, card, study.seed),
+                RecordParams(suite.name, card, study.seed, headline),
                 RecordRuntime(command),
-                (*QUESTION_TABLES, *abouts),
+                (*QUESTION_TABLES, "scores.parquet", *abouts),
                 ("run.json",),
             ),
-            *make_report_steps(resolved, card, analyses_files),
+            *make_report_steps(resolved, analyses_files),
         )
     )
 
@@ -130,17 +133,16 @@ def make_study_step(resolved: ResolvedStudy) -> Step[StudyParams, Nothing]:
     return Step("study", "build", write_study, params, NOTHING, (), ("study.yaml",))
 
 
-def make_report_steps(resolved: ResolvedStudy, card: SuiteCard, analyses: Sequence[str]) -> tuple[AnyStep, ...]:
+def make_report_steps(resolved: ResolvedStudy, analyses: Sequence[str]) -> tuple[AnyStep, ...]:
     """Make the step that writes report.html; return an empty tuple if the study has no report.
 
     Args:
-        card: The suite's card, as the run records it.
         analyses: Paths of the analysis results that the report shows.
     """
     study = resolved.study
     if study.report == "none":
         return ()
-    params = ReportParams(study.title or resolved.suite.title, study, card)
+    params = ReportParams(study)
     tables = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", "findings.json")
     inputs = (*tables, *analyses, CALIBRATION, "run.json")
     return (Step("report", "report", write_report, params, NOTHING, inputs, ("report.html",)),)
@@ -166,8 +168,10 @@ def _probes(resolved: ResolvedStudy, asking: AskingSteps) -> list[str]:
 
 def _add_chat_metrics(metrics: Sequence[str], asking: AskingSteps) -> list[str]:
     """Add the metrics that replies of chat models need to the study's metrics."""
-    answered = any(step.params.probe == "answer" for step in asking.asks)
-    more = [*(("exact", "f1") if answered else ()), *(NO_REPLY_METRICS if _asks_chat(asking) else ())]
+    probes = {step.params.probe for step in asking.asks}
+    more = [*(("exact", "f1") if "answer" in probes else ()), *(NO_REPLY_METRICS if _asks_chat(asking) else ())]
+    if not CHOOSERS.isdisjoint(probes) and choice_metric(metrics) is None:
+        more.insert(0, ACCURACY)
     return [*metrics, *(name for name in more if name not in metrics)]
 
 
@@ -175,32 +179,36 @@ def _asks_chat(asking: AskingSteps) -> bool:
     return any(step.params.probe in CHAT_PROBES for step in asking.asks)
 
 
-def _choose_headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSteps) -> tuple[HeadlineScore, ...]:
-    """Choose the headline scores of a run from the suite's headline and the study's tasks and metrics.
+def _plan_headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSteps) -> HeadlinePlan:
+    """Plan the headline scores of a run from the suite's headline and the study's tasks and metrics.
 
-    All headline tasks are shown if the study names none of them. A metric that the study does not compute is replaced
-    by one that it computes. Free-text answers have no ranks: exact match is added for them, and is the only headline
-    metric if every model is asked for free text.
+    If the study names tasks, their headline scores are preferred. A metric that the study does not compute is replaced
+    by one that it computes.
     """
-    entries = (*resolved.suite.headline, *resolved.suite.named_headline)
-    chosen = [entry for entry in entries if entry[0] in resolved.study.tasks]
-    scores = []
-    for task, metric in chosen or resolved.suite.headline:
-        preferred = [metric, *(["accuracy"] if metric == "r@1" else []), *metrics]
-        scores.append(HeadlineScore(task, next(name for name in preferred if name in metrics)))
-    probes = {step.params.probe for step in asking.asks if step.params.kind != "baseline"}
-    if "answer" in probes:
-        exact = [HeadlineScore(entry.task, "exact") for entry in scores]
-        scores = exact if probes == {"answer"} else [*scores, *(entry for entry in exact if entry not in scores)]
-    return tuple(scores)
+    study, suite = resolved.study, resolved.suite
+    entries = (*suite.headline, *suite.named_headline)
+    chosen = [entry for entry in entries if entry[0] in study.tasks] if study.tasks else suite.headline
+    preferred = []
+    for task, metric in chosen:
+        replacements = [metric, *([ACCURACY] if metric == "r@1" else []), *metrics]
+        preferred.append(HeadlineScore(task, next(name for name in replacements if name in metrics)))
+    return HeadlinePlan(
+        preferred=tuple(preferred),
+        metrics=tuple(metrics),
+        named=tuple(study.tasks),
+        own_tasks=resolved.has_own_questions,
+        known=suite.tasks,
+        baselines=tuple(dict.fromkeys(step.params.name for step in asking.asks if step.params.kind == "baseline")),
+    )
 
 
-def _relation_names(resolved: ResolvedStudy) -> dict[str, str]:
-    """Collect readable names of relations from the suite and from the card in the folder of the questions."""
-    names = dict(resolved.suite.relation_names(resolved.study, resolved.home))
+def relation_names(resolved: ResolvedStudy) -> dict[str, str]:
+    """Collect readable names of relations from the suite of the questions and from the card in their folder."""
+    names = {} if resolved.has_own_questions else dict(resolved.suite.relation_names(resolved.study, resolved.home))
     if resolved.study.data is not None:
         path = resolved.home / resolved.study.data
-        names |= read_card(path if path.is_dir() else path.parent).get("names", {})
+        if path.is_dir() or path.name in QUESTION_FILES:
+            names |= read_card(path if path.is_dir() else path.parent).get("names", {})
     return names
 
 
@@ -230,7 +238,7 @@ def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
     content = study.model_dump(include={"suite", "data", "knowledge", "tasks", "limit", "seed", "options"})
     analysis_options = available_options(resolved.suite.analysis_names()).keys() - set(known)
     content["options"] = {key: value for key, value in study.options.items() if key not in analysis_options}
-    if "split" in known:
+    if "split" in known and (resolved.origin.kind != "imported" or find_splits(home / str(study.data))):
         content["options"].setdefault("split", "test")
     outputs: tuple[str, ...] = QUESTION_TABLES
     if study.learning is not None and study.learning.learner != PRETRAIN:

@@ -7,7 +7,7 @@ import platform
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,6 +16,7 @@ from merkhet.analysis.comparison import statement_id
 from merkhet.core.files import file_digest, write_json, write_text
 from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.core.version import __version__
+from merkhet.engine.headline import HeadlinePlan, asked_tasks, choose_headline
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import CALIBRATION, read_json
 from merkhet.engine.shared_tables import release_tables, run_tables
@@ -32,6 +33,7 @@ class RecordParams:
     suite: str
     card: SuiteCard
     seed: int
+    headline: HeadlinePlan
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,7 @@ class CalibrationParams:
 class ReportParams:
     """Parameters of the step that writes report.html."""
 
-    title: str
     study: Study
-    card: SuiteCard
 
 
 def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
@@ -76,7 +76,10 @@ def write_record(context: StepContext[RecordParams, RecordRuntime]) -> None:
         "digest": file_digest(context.folder / "questions.parquet"),
     }
     models = [read_json(context.folder / name) for name in context.step.inputs if name.startswith(".merkhet/")]
-    content = make_record(context.params, context.runtime, counts, models)
+    scores = read_table(SCORES, context.folder / "scores.parquet")
+    headline = choose_headline(context.params.headline, asked_tasks(questions.questions), scores)
+    params = replace(context.params, card=replace(context.params.card, headline=headline))
+    content = make_record(params, context.runtime, counts, models)
     write_json(context.folder / "run.json", content)
 
 
@@ -118,11 +121,12 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
     folder, params = context.folder, context.params
     questions = run_tables(folder).question_set
     release_tables(folder)  # Frees memory: the report reads the answers with all columns.
+    record = read_json(folder / "run.json")
     data = ReportData(
-        title=params.title,
+        title=params.study.title or record["card"]["title"],
         study=params.study.model_dump(),
-        record=read_json(folder / "run.json"),
-        suite=params.card.as_json(),
+        record=record,
+        suite=record["card"],
         scores=read_table(SCORES, folder / "scores.parquet"),
         questions=questions.questions,
         candidates=questions.candidate_sets(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from merkhet.core.errors import InputError, did_you_mean, located
 from merkhet.core.files import path_exists
 from merkhet.core.registry import Registry
 from merkhet.core.settings import make_settings
+from merkhet.engine.question_origin import find_origin, find_splits
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
+from merkhet.engine.suite_card import QuestionOrigin
 from merkhet.engine.suite_options import check_options
 from merkhet.models.model_lookup import ResolvedModel, add_chat_defaults, resolve_model
 from merkhet.probes import PROBES
@@ -59,6 +62,16 @@ class ResolvedStudy:
     cores: int | None = None
     """CPU cores of each worker; chosen by the engine if None."""
 
+    @cached_property
+    def origin(self) -> QuestionOrigin:
+        """Where the questions come from."""
+        return find_origin(self.suite, self.study, self.home)
+
+    @property
+    def has_own_questions(self) -> bool:
+        """Whether the questions are neither made by the suite nor read from its published files."""
+        return self.origin.suite != self.suite.name
+
     @property
     def ask_engine(self) -> AskEngine | None:
         """The cluster whose workers ask the models; None if this process asks them."""
@@ -95,11 +108,22 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     if requested.learning is not None and "learner" not in requested.learning.model_fields_set:
         # Settings without a learner belong to the suite's default learner.
         chosen["learning"] = {**defaults.get("learning", {}), **requested.learning.model_dump(exclude_unset=True)}
+    if requested.data is not None:
+        defaults.pop("knowledge", None)
     study = make_study({**defaults, **chosen}, where)
     _check_names(study, suite, home, where)
+    if "learning" not in chosen and _lacks_training_questions(suite, study, home):
+        study = study.model_copy(update={"learning": None})
     engines = _choose_engines(request, study, suite, where)
     models = _resolve_models(suite, study, home) if with_models else ()
     return ResolvedStudy(suite, study, home, models, engines, request.workers, request.cores)
+
+
+def _lacks_training_questions(suite: Suite, study: Study, home: Path) -> bool:
+    """Return whether a study that trains by default reads imported questions without a split to train on."""
+    if study.learning is None or study.data is None or find_origin(suite, study, home).kind != "imported":
+        return False
+    return "train" not in find_splits(home / study.data)
 
 
 def _choose_engines(request: Request, study: Study, suite: Suite, where: str) -> Engines:

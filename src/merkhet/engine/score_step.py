@@ -14,10 +14,11 @@ from merkhet.analysis.comparison import Condition
 from merkhet.analysis.findings import summarize_findings
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
+from merkhet.engine.headline import HeadlinePlan, asked_tasks, choose_headline
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.shared_tables import run_tables
-from merkhet.engine.suite_card import HeadlineScore, ScoringRule
+from merkhet.engine.suite_card import ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers
 from merkhet.questions.question_files import QuestionSet
@@ -46,7 +47,7 @@ class ScoreParams:
 class FindingsParams:
     """Parameters of the step that writes the findings."""
 
-    headline: tuple[HeadlineScore, ...]
+    headline: HeadlinePlan
     metrics: Mapping[str, str]
     """Name of each metric in the study, by its name in the table of scores."""
     identities: tuple[str, ...]
@@ -60,9 +61,10 @@ class FindingsParams:
     remarks: tuple[str, ...] = ()
     """Sentences that are appended to the findings."""
 
-    def headline_metrics(self, home: Path) -> list[tuple[str, Metric]]:
+    def headline_metrics(self, questions: pa.Table, scores: pa.Table, home: Path) -> list[tuple[str, Metric]]:
         """Return the task and the loaded metric of each headline score."""
-        return [(entry.task, get_metric(self.metrics[entry.metric], home)) for entry in self.headline]
+        headline = choose_headline(self.headline, asked_tasks(questions), scores)
+        return [(entry.task, get_metric(self.metrics[entry.metric], home)) for entry in headline]
 
 
 def collect_answers(context: StepContext[Nothing, Nothing]) -> None:
@@ -101,12 +103,13 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     """Write findings.json: comparisons of the models, and sentences about the scores."""
     params = context.params
     tables = run_tables(context.folder)
+    scores = read_table(SCORES, context.folder / "scores.parquet")
     findings = summarize_findings(
-        scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
+        scores=scores.to_pylist(),
         answers=tables.answers,
         questions=tables.questions,
         clusters=tables.clusters,
-        headline=params.headline_metrics(context.home),
+        headline=params.headline_metrics(tables.question_set.questions, scores, context.home),
         about=params.names,
         baselines=set(params.baselines),
         seed=params.seed,

@@ -87,6 +87,8 @@ class Suite:
     """Names of published question files that :meth:`read_published` can read."""
     experiment: str | None = None
     """Name of the experiment if models memorize facts; None for other suites."""
+    published_methods: str = "{methods}"
+    """Sentences for the methods section about questions from published files; ``{methods}`` stands for ``methods``."""
     splits_keep_pairs: bool = True
     """Whether all facts about the same two entities must be in the same split."""
 
@@ -158,4 +160,5 @@ class Suite:
             main_methods=self.main_methods,
             headline=tuple(HeadlineScore(*entry) for entry in self.headline),
             experiment=self.experiment,
+            tasks=tuple(dict.fromkeys([*(task for task, _ in (*self.headline, *self.named_headline)), *self.tasks])),
         )

@@ -1,10 +1,10 @@
-"""Scoring rules, headline scores and descriptions of suites, as recorded in run.json."""
+"""Scoring rules, headline scores, origins of questions and descriptions of suites, as recorded in run.json."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,33 @@ class HeadlineScore:
 
 
 @dataclass(frozen=True)
+class QuestionOrigin:
+    """Where questions come from, and the texts that describe them in reports."""
+
+    kind: Literal["made", "published", "imported"]
+    """``made`` by a suite of merkhet, read from ``published`` files of a suite, or ``imported``: made elsewhere."""
+    title: str
+    suite: str = ""
+    """Suite that made the questions or reads the published files; empty if they are imported."""
+    source: str = ""
+    """Names of the files that were read; empty if the run made the questions."""
+    about: str = ""
+    methods: str = ""
+    """Sentences for the methods section of reports."""
+    citations: tuple[str, ...] = ()
+    """BibTeX entries."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Encode the origin for about.json and run.json."""
+        return {**asdict(self), "citations": list(self.citations)}
+
+
+@dataclass(frozen=True)
 class SuiteCard:
-    """Description of a suite and of its settings in a run, for reports."""
+    """Description of a suite and of its settings in a run, for reports.
+
+    Title, about, methods and citations describe the questions of the run, which may not be the suite's.
+    """
 
     name: str
     title: str
@@ -58,13 +83,24 @@ class SuiteCard:
     scoring: ScoringRule = ScoringRule()
     experiment: str | None = None
     """Name of the experiment if models memorize facts; None for other suites."""
+    tasks: tuple[str, ...] = ()
+    """Tasks of the suite, in order."""
+    origins: tuple[QuestionOrigin, ...] = ()
+    """Origins of the questions; several if runs are combined."""
+
+    def describe(self, origin: QuestionOrigin) -> SuiteCard:
+        """Return the card with the texts that describe questions of this origin."""
+        texts = {"title": origin.title, "about": origin.about, "methods": origin.methods}
+        return replace(self, **texts, citations=origin.citations, origins=(origin,))
 
     def as_json(self) -> dict[str, Any]:
         """Encode the card for run.json and reports, with the fields of ``scoring`` as top-level keys."""
         content = asdict(self)
         del content["scoring"], content["experiment"]
+        content["origins"] = [origin.as_json() for origin in self.origins]
         content |= {
-            key: list(content[key]) for key in ("citations", "analyses", "printed_analyses", "main_methods", "headline")
+            key: list(content[key])
+            for key in ("citations", "analyses", "printed_analyses", "main_methods", "headline", "tasks")
         }
         content |= self.scoring.as_json()
         return {**content, "experiment": self.experiment} if self.experiment else content

@@ -108,7 +108,7 @@ def read_questions(path: Path) -> QuestionSet:
         raise InputError(f"{file} holds no questions")
     tables = {kind.name: _read_companion(file, kind) for kind in _COMPANIONS}
     tables["candidates"] = pa.concat_tables([implied, tables["candidates"]])
-    question_set = QuestionSet(questions, about=_read_json(file.parent / ABOUT_FILE), **tables)
+    question_set = QuestionSet(questions, about=read_about(file), **tables)
     _refuse_wrong_candidates(question_set, file)
     return question_set
 
@@ -167,6 +167,11 @@ def _read_companion(file: Path, kind: TableKind) -> pa.Table:
 def companion_paths(file: Path, *kinds: TableKind) -> list[Path]:
     """Return the possible paths of the tables beside a file of questions, for all ``kinds`` if none is given."""
     return [file.parent / f"{kind.name}{ending}" for kind in kinds or _COMPANIONS for ending in (".parquet", ".jsonl")]
+
+
+def read_about(file: Path) -> dict[str, Any]:
+    """Read the metadata beside a file of questions; return an empty dictionary if there are none."""
+    return _read_json(file.parent / ABOUT_FILE)
 
 
 def read_card(folder: Path) -> dict[str, Any]:

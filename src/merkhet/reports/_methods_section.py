@@ -21,6 +21,7 @@ from merkhet.metrics.clusters import MAX_BOOTSTRAP_FACTS
 from merkhet.models.protocol import ANSWER_LENGTH
 from merkhet.reports._calibration_section import CalibrationStatus, describe_calibration
 from merkhet.reports._citations import StatisticsCiter, cite_in_text
+from merkhet.reports._import_description import describe_imports, only_imported, published_files
 from merkhet.reports._reproduction import public_text
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import overall_rows
@@ -130,11 +131,13 @@ def _methods(
         "asked": asked,
         "task_counts": [f"{task} {fmt.count(number)}" for task, number in asked.tasks.items()],
         "languages": [_LANGUAGES.get(str(code), f"the language {code}") for code in languages if code],
-        "suite": str(suite.get("name") or record.get("suite") or ""),
+        "suite": _makers(data),
+        "imports": describe_imports(data),
+        "published_files": published_files(data),
         "suite_source": cite_in_text([str(text) for text in suite.get("citations") or ()]),
         "suite_methods": str(suite.get("methods") or ""),
         "version": str(record.get("merkhet") or ""),
-        "knowledge_facts": (record.get("questions") or {}).get("knowledge") or 0,
+        "knowledge_facts": 0 if only_imported(data) else (record.get("questions") or {}).get("knowledge") or 0,
         "packs": [] if study.get("data") else [public_text(str(name)) for name in study.get("knowledge") or ()],
         "templates": pc.count_distinct(data.questions["template"]).as_py() or 0,
         "limit": study.get("limit"),
@@ -170,6 +173,18 @@ def _methods(
         "devices": sorted({_DEVICES.get(name, name) for name in devices}),
         "versions": [*versions, *([f"Python {record['python']}"] if packages and record.get("python") else [])],
     }
+
+
+def _makers(data: ReportData) -> str:
+    """Return the names of the suites whose questions were asked; empty if all questions are imported."""
+    if not data.suite.get("origins"):
+        return str(data.suite.get("name") or data.record.get("suite") or "")
+    return " and ".join(dict.fromkeys(suite for origin in data.suite["origins"] if (suite := origin["suite"])))
+
+
+def _has_values(data: ReportData, column: str) -> bool:
+    """Return whether a question has a value in a column, which may not be stored."""
+    return column not in data.questions.column_names or data.questions[column].null_count < data.questions.num_rows
 
 
 def _distinct(items: Iterable[Any]) -> list[Any]:
@@ -256,7 +271,7 @@ def _statistics(data: ReportData, cite: StatisticsCiter) -> dict[str, Any] | Non
         "metrics": [f"{name} ({description})" if description else name for name, description in metrics],
         "has_chance": _any_number(rows, "chance"),
         "has_adjusted": _any_number(rows, "adjusted"),
-        "average_over": data.suite.get("average_over"),
+        "average_over": column if (column := data.suite.get("average_over")) and _has_values(data, column) else None,
         # Scores are computed with these defaults, so the text states them.
         "resamples": inspect.signature(clustered_interval).parameters["resamples"].default,
         "permutations": inspect.signature(paired_difference).parameters["flips"].default,

@@ -12,6 +12,7 @@ from merkhet.reports import figures
 from merkhet.reports._answer_outcomes import judge_answers
 from merkhet.reports._chart_style import Figure, draw_figure, line_colours
 from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports._import_description import only_imported
 from merkhet.reports._question_samples import MAX_PAIRS, changed_questions, sample_note
 from merkhet.reports._reproduction import model_table, public_command
 from merkhet.reports.analysis_sections import analysis_sections, section_view
@@ -94,7 +95,7 @@ def _content(comparison: ComparisonData) -> dict[str, Any]:
     paired, tests = split_tests(all_pairs_table(comparison.oriented))
     return {
         "title": fmt.printable(_title(comparison)),
-        "suite": fmt.printable(data.suite.get("title") or data.suite.get("name") or ""),
+        "suite": "" if only_imported(data) else fmt.printable(data.suite.get("title") or data.suite.get("name") or ""),
         "version": fmt.printable(data.record.get("merkhet") or ""),
         "verdict": [fmt.printable(text) for text in comparison.verdict],
         "paired": as_page_table(paired, caption=True) if paired.rows else "",

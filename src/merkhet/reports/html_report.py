@@ -22,6 +22,7 @@ from merkhet.reports._calibration_section import (
 from merkhet.reports._chart_style import NamedChart, draw_figure, line_colours
 from merkhet.reports._citations import bibliography
 from merkhet.reports._forest_plot import difference_chart
+from merkhet.reports._import_description import imported_sources, only_imported
 from merkhet.reports._methods_section import count_asked, describe_metrics, methods_text
 from merkhet.reports._page_budget import take_fitting_each
 from merkhet.reports._question_samples import sample_note, sample_questions
@@ -76,8 +77,12 @@ def _content(data: ReportData) -> dict[str, Any]:
     return {
         "title": fmt.printable(data.title),
         "suite": {
-            "title": fmt.printable(data.suite.get("title") or data.suite.get("name") or ""),
+            # Imported questions have the title of the page; their suite only gives probes and metrics.
+            "title": ""
+            if only_imported(data)
+            else fmt.printable(data.suite.get("title") or data.suite.get("name") or ""),
             "about": fmt.printable(data.suite.get("about") or ""),
+            "sources": [fmt.printable(name) for name in imported_sources(data)],
         },
         "date": date,
         "version": version,

@@ -124,7 +124,8 @@ def build_scoreboard(
     A model has one line. If it has scores by several methods in a column, each method has a line.
 
     Args:
-        headline: Mappings with ``task`` and ``metric``, or pairs of them; if empty, the first metric of each task.
+        headline: Mappings with ``task`` and ``metric``, or pairs of them. If none has scores, the columns are the first
+            metric of each task.
         baselines: Models that are marked as best only if there are no other models.
         main_methods: Methods to show. All methods are shown for a model and task that has none of them.
     """
@@ -177,13 +178,17 @@ def _rows_without(scores: pa.Table, groups: Sequence[str]) -> list[ScoreRow]:
 
 def _headline_columns(rows: list[ScoreRow], headline: Iterable[Any]) -> list[ScoreColumn]:
     pairs = [_headline_pair(item) for item in headline]
-    if not pairs:
-        first_metric: dict[str, str] = {}
-        for row in rows:
-            first_metric.setdefault(row["task"], row["metric"])
-        pairs = list(first_metric.items())
     available = {(row["task"], row["metric"]) for row in rows}
-    return [ScoreColumn(*pair, percent=is_share(rows, pair[1])) for pair in dict.fromkeys(pairs) if pair in available]
+    scored = [pair for pair in dict.fromkeys(pairs) if pair in available] or list(_first_metrics(rows).items())
+    return [ScoreColumn(*pair, percent=is_share(rows, pair[1])) for pair in scored]
+
+
+def _first_metrics(rows: list[ScoreRow]) -> dict[str, str]:
+    """Return the first metric of each task."""
+    first_metric: dict[str, str] = {}
+    for row in rows:
+        first_metric.setdefault(row["task"], row["metric"])
+    return first_metric
 
 
 def _headline_pair(item: Any) -> tuple[str, str]:

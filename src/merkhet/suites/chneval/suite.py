@@ -108,6 +108,7 @@ SUITE = ChnEval(
         "whole. Word senses are asked by triples of usages of a word, two of which share a sense; equal similarities "
         "count one half."
     ),
+    published_methods="The sentences and their right answers are those of ChnEval's published files. {methods}",
     citations=(
         """@misc{wang2020chneval,
   author = {Wang, Zhiruo and Hu, Renfen},

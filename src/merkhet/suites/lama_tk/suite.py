@@ -64,6 +64,7 @@ SUITE = LamaTk(
         "sentence. Times have the precision that the study sets (years). Facts with an unknown time are left out and "
         "counted."
     ),
+    published_methods="The facts were read in the format of LAMA-TK's published files. {methods}",
     citations=(
         """@misc{lama-tk,
   title = {Can Language Models serve as Temporal Knowledge Bases?},

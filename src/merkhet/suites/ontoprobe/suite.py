@@ -131,8 +131,11 @@ class OntoProbe(Suite):
         return {"candidates": "apart"} if OntoprobeOptions.of(study).compat == "paper" else {}
 
     def asking_steps(self, resolved: ResolvedStudy) -> AskingSteps:
-        """Plan the steps that ask with manual and soft templates, and the step that labels premises."""
-        return asking_steps(resolved)
+        """Plan the steps that ask with manual and soft templates, and the step that labels premises.
+
+        Questions of other makers are asked as in other suites.
+        """
+        return super().asking_steps(resolved) if resolved.has_own_questions else asking_steps(resolved)
 
 
 SUITE = OntoProbe(
@@ -171,6 +174,9 @@ SUITE = OntoProbe(
         "(NO). As a control, the first premise is about something else (OT): a model that ranks the answer of that "
         "premise as high repeats what it has read. The baseline train-frequency averages over 20 random orders of the "
         "candidates that are no training answers."
+    ),
+    published_methods=(
+        "The statements, their right answers and their splits are those of OntoProbe's published files. {methods}"
     ),
     citations=(
         """@inproceedings{wu2023ontological,
