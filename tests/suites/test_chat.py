@@ -105,6 +105,26 @@ def test_all_types_of_kmir_by_three_probes(
     }
 
 
+def test_the_headline_of_choosers_is_accuracy(
+    server: ScriptedServer, merkhet: Any, kmir_few: Path, tmp_path: Path
+) -> None:
+    def headline(run: str) -> set[str]:
+        return {entry["metric"] for entry in json.loads((tmp_path / run / "run.json").read_text())["card"]["headline"]}
+
+    model = ("--model", f"chat:tester@{server.endpoint}")
+    kmir = ("run", "kmir", "--data", kmir_few, "--limit", "6", "--quiet", *NO_REPORT)
+    merkhet(*kmir, "--model", "random", "--out", "ranked", check=0)
+    for run, metrics in (("chosen", "[f1, accuracy]"), ("mrr", "[mrr]")):
+        done = merkhet(*kmir, *model, "--model", "random", "--set", f"metrics={metrics}", "--out", run, check=0)
+        assert headline(run) == {"accuracy"} and "MRR" not in done.stdout and "F1" not in done.stdout
+    assert headline("ranked") == {"f1"}
+    both = merkhet("report", "ranked", "chosen", "--out", "both.html", check=0)
+    page = (tmp_path / "both.html").read_text()
+    assert both.returncode == 0 and "completion accuracy" in page and "completion F1" not in page
+    merkhet("run", "lama-tk", *model, "--limit", "3", "--out", "times", "--quiet", *NO_REPORT, check=0)
+    assert headline("times") == {"accuracy"}, "the suite computes no accuracy for other models"
+
+
 def test_several_orders_cancel_a_pull_to_the_first(
     server: ScriptedServer, merkhet: Any, kmir_few: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from merkhet.cli.output import print_json, print_lines
+from merkhet.core.text import counted
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import score_objects
 from merkhet.questions.question_files import QuestionSet
@@ -74,7 +75,9 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
         return
     console = Console(highlight=False)
     parts = ", ".join(f"{count:,} {task}" for task, count in tasks.items())
-    console.print(f"{questions.questions.num_rows:,} questions ({parts}) from {questions.facts.num_rows:,} facts")
+    origin = questions.about.get("origin") or {}
+    source = origin["source"] if origin.get("kind") == "imported" else counted(questions.facts.num_rows, "fact")
+    console.print(f"{counted(questions.questions.num_rows, 'question')} ({parts}) from {source}", markup=False)
     empty = list(questions.about.get("empty_domains") or ())
     if empty:
         console.print(f"No questions, because there are no facts: {', '.join(empty)}", soft_wrap=True)

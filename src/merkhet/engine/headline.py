@@ -28,7 +28,9 @@ class HeadlinePlan:
     preferred: tuple[HeadlineScore, ...]
     """Headline scores of the suite, with metrics that the study computes."""
     metrics: tuple[str, ...] = ()
-    """Metrics that the study computes; the first one is the main metric of tasks outside the suite's headline."""
+    """Metrics that the study computes, in order."""
+    suite_metric: str | None = None
+    """Metric of all headline scores of the suite, if it has one, for tasks of the suite outside its headline."""
     named: tuple[str, ...] = ()
     """Tasks that the study names; all tasks if empty."""
     own_tasks: bool = False
@@ -71,9 +73,10 @@ def choose_headline(plan: HeadlinePlan, tasks: Sequence[AskedTask], scores: pa.T
     """Choose the headline scores of a run.
 
     Tasks of the suite come in its order, then other tasks in order of appearance. A task outside the suite's headline
-    has accuracy if its questions show choices of their own, else the first metric of the study. Where a probe took part
-    that picks one choice, the task has accuracy, by which all its models are comparable. Metrics without scores are
-    replaced. There is a headline score if there is a score.
+    has accuracy if its questions show choices of their own, else the first metric of the study; a task of the suite has
+    the metric of the suite's other tasks. Where a probe took part that picks one choice, the task has accuracy, by
+    which all its models are comparable. Metrics without scores are replaced. There is a headline score if there is a
+    score.
     """
     scored = _scored_metrics(scores, plan.baselines)
     preferred: dict[str, list[str]] = {}
@@ -91,6 +94,8 @@ def choose_headline(plan: HeadlinePlan, tasks: Sequence[AskedTask], scores: pa.T
     headline = []
     for task in shown:
         main = ACCURACY if task in own_choices and ACCURACY in plan.metrics else next(iter(plan.metrics), ACCURACY)
+        if task in plan.known:
+            main = plan.suite_metric or main
         metrics = _select_metrics(preferred.get(task) or [main], plan.metrics, scored[task])
         headline += [HeadlineScore(task, metric) for metric in metrics]
     return tuple(headline)

@@ -188,13 +188,15 @@ def _plan_headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSt
     study, suite = resolved.study, resolved.suite
     entries = (*suite.headline, *suite.named_headline)
     chosen = [entry for entry in entries if entry[0] in study.tasks] if study.tasks else suite.headline
-    preferred = []
-    for task, metric in chosen:
-        replacements = [metric, *([ACCURACY] if metric == "r@1" else []), *metrics]
-        preferred.append(HeadlineScore(task, next(name for name in replacements if name in metrics)))
+    suite_metrics = {metric for _, metric in suite.headline}
+
+    def replace_missing(metric: str) -> str:
+        return next(name for name in (metric, *([ACCURACY] if metric == "r@1" else []), *metrics) if name in metrics)
+
     return HeadlinePlan(
-        preferred=tuple(preferred),
+        preferred=tuple(HeadlineScore(task, replace_missing(metric)) for task, metric in chosen),
         metrics=tuple(metrics),
+        suite_metric=replace_missing(*suite_metrics) if len(suite_metrics) == 1 else None,
         named=tuple(study.tasks),
         own_tasks=resolved.has_own_questions,
         known=suite.tasks,

@@ -13,6 +13,8 @@ from merkhet.core.templating import render_text
 from merkhet.questions.quality import count_values
 from merkhet.questions.question_files import QuestionSet
 
+_NO_VALUE = "None"
+"""Name under which questions without a domain are counted."""
 Line = str | Sequence[str]
 """Item of a list in a card, or cells of a table row; the first row of a table is its header."""
 
@@ -53,12 +55,15 @@ def write_card(card: Mapping[str, Any], folder: Path) -> None:
 
 def card_markdown(card: Mapping[str, Any]) -> str:
     """Format a data card as Markdown, without empty sections."""
+    origin = card.get("origin") or {}
+    is_imported = origin.get("kind") == "imported"
     sections: dict[str, Sequence[Line]] = {}
     for title, key in (("Tasks", "by_task"), ("Domains", "by_domain"), ("Splits", "by_split")):
         counts = _in_order(card.get(key) or {}, card.get("domains", ()) if key == "by_domain" else ())
         total = sum(count for _, count in counts)
         rows = [(_cell(name), f"{count:,}", f"{count / total:.1%}") for name, count in counts]
-        sections[title] = [(title[:-1].lower(), "questions", "share"), *rows] if rows else []
+        named = [name for name, _ in counts] != [_NO_VALUE]
+        sections[title] = [(title[:-1].lower(), "questions", "share"), *rows] if rows and named else []
     sections["Domains without questions"] = list(map(str, card.get("empty_domains") or ()))
     sections["Filters"] = _filters(card.get("filters") or ())
     sections["Answers of templates"] = _ambiguity(card.get("ambiguity") or ())
@@ -68,7 +73,8 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     sections["Remarks"] = list(map(str, card.get("remarks") or ()))
     return render_text(
         *("merkhet.questions", "pages", "card.md.j2"),
-        suite=card.get("suite", "Questions"),
+        title=origin["title"] if is_imported else card.get("suite", "Questions"),
+        imported=origin["source"] if is_imported else None,
         questions=card.get("questions", 0),
         facts=card.get("facts", 0),
         knowledge=card.get("knowledge") or (),
