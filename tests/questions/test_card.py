@@ -82,7 +82,7 @@ def test_the_card_is_for_people_too():
     text = card_markdown(make_card(made(), suite="kmir", seed=3, knowledge=["elements"], names={}))
     for line in (
         "# kmir: data card",
-        "4 questions from 1 facts.",
+        "4 questions from 1 fact.",
         "| completion | 3 | 75.0% |",
         "| filter | completion | checking | left out |",
         "| sensitive | 1,200 → 1,100 | 20 → 20 | 100 |",
@@ -105,5 +105,5 @@ def test_a_bare_card_has_no_empty_sections():
     card = make_card(QuestionSet(make_table(QUESTIONS, rows)), suite="own", seed=0, knowledge=[], names={})
     assert "by_split" not in card
     text = card_markdown(card)
-    assert [line for line in text.splitlines() if line.startswith("##")] == ["## Tasks", "## Domains"]
+    assert [line for line in text.splitlines() if line.startswith("##")] == ["## Tasks"]
     assert text.endswith("|\n")

@@ -161,7 +161,9 @@ def test_built_questions_stand_before_published_files(official: Path) -> None:
         (official.parent / "built" / name).write_text("broken")
     assert next(path.name for path in data_files(SUITE, official.parent / "built")) == "questions.parquet"
     found = read_questions(official.parent / "built")
-    assert found.about == read_published(official).about
+    origin = {"kind": "published", "source": ", ".join(SUITE.published)}
+    assert origin.items() <= found.about["origin"].items()
+    assert found.about == {**read_published(official).about, "origin": found.about["origin"]}
     card = json.loads((official.parent / "built" / "card.json").read_text())
     assert card["by_split"] == {"dev": 3, "test": 3, "train": 1} and card["remarks"] == found.about["remarks"]
 

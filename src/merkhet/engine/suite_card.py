@@ -90,8 +90,14 @@ class SuiteCard:
 
     def describe(self, origin: QuestionOrigin) -> SuiteCard:
         """Return the card with the texts that describe questions of this origin."""
-        texts = {"title": origin.title, "about": origin.about, "methods": origin.methods}
-        return replace(self, **texts, citations=origin.citations, origins=(origin,))
+        return replace(
+            self,
+            title=origin.title,
+            about=origin.about,
+            methods=origin.methods,
+            citations=origin.citations,
+            origins=(origin,),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Encode the card for run.json and reports, with the fields of ``scoring`` as top-level keys."""

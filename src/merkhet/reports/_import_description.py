@@ -19,7 +19,7 @@ _MAX_TASKS = 20
 
 def only_imported(data: ReportData) -> bool:
     """Return whether all questions were made elsewhere."""
-    return bool(origins := data.suite.get("origins")) and all(origin["kind"] == _IMPORTED for origin in origins)
+    return {origin["kind"] for origin in data.suite.get("origins") or ()} == {_IMPORTED}
 
 
 def imported_sources(data: ReportData) -> list[str]:
