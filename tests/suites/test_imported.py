@@ -184,6 +184,26 @@ def test_facts_of_imported_questions_are_counted(tmp_path: Path) -> None:
     assert "were generated" not in page
 
 
+def test_mixed_files_are_described_task_by_task(tmp_path: Path) -> None:
+    rows = [
+        {"task": "z", "prompt": "The capital of France is [MASK].", "answers": ["Paris"]},
+        {"task": "z", "prompt": "A German city is [MASK].", "answers": ["Bonn", "Berlin"], "facts": ["a fact"]},
+        {"task": "both", "prompt": "A [MASK].", "answers": ["a", "b"], "choices": ["a", "b", "c"]},
+        {"task": "both", "prompt": "B [MASK].", "answers": ["b"]},
+        {"task": "one", "prompt": "C [MASK].", "answers": ["c"], "choices": ["c", "d"]},
+        {"task": "an", "prompt": "D [MASK].", "answers": ["c"], "choices": ["c", "d"]},
+    ]
+    (tmp_path / "mixed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = run("kmir", tmp_path / "run", data=tmp_path / "mixed.jsonl", report=True, limit=2)
+    assert [task for task, _ in headline(asked)] == ["z", "both", "one", "an"], "in the order of the file"
+    page = page_text(asked.report)
+    assert "We asked 6 questions in English (z 2, both 2, one 1 and an 1) with merkhet" in page
+    assert "The 2 questions of z share one list of 3 choices, of which 1 to 2 are right in each question." in page
+    assert "have 2 to 3 choices, of which 1 to 2 are right: 1 question has choices of its own, the rest 1 list." in page
+    assert "The question of one shows 2 choices of its own, of which 1 is right." in page
+    assert "1 fact is named; 5 questions name none and count as facts of their own." in page
+
+
 def test_named_tasks_and_merged_shards_keep_the_headline(rivers: Path, merkhet: Any, tmp_path: Path) -> None:
     given = ("run", "kmir", "--data", rivers, "--model", "random", "--quiet", "--set", "report=none")
     merkhet(*given, "--task", "cities", "--out", "cities", check=0)

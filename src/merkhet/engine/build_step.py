@@ -73,6 +73,8 @@ def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     study, suite = context.params.study, context.runtime.suite
     question_set = make_questions(suite, study, context.home, context.runtime.engine)
     asked, training = _split_questions(suite, question_set, study)
+    if question_set.about[ORIGIN]["kind"] == "imported":
+        asked = _restore_order(asked, question_set.questions)
     if TRAINING_FILE in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING_FILE)
     write_questions(replace(question_set, questions=asked), context.folder)
@@ -126,14 +128,23 @@ def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None
     if study.data is None:
         questions = suite.build_on_engine(study, home, engine)
     else:
-        questions = apply_limits(_read_data(suite, study, home), study)
+        all_questions = _read_data(suite, study, home)
+        questions = apply_limits(all_questions, study)
     if not questions.questions.num_rows:
         raise InputError(
             f"{suite.name} builds no questions from {', '.join(study.knowledge) or 'no knowledge'}; choose other "
             "knowledge or other options"
         )
     origin = find_origin(suite, study, home)
+    if study.data is not None and origin.kind == "imported":
+        questions = replace(questions, questions=_restore_order(questions.questions, all_questions.questions))
     return replace(questions, about={**questions.about, ORIGIN: origin.as_json()})
+
+
+def _restore_order(sample: pa.Table, questions: pa.Table) -> pa.Table:
+    """Sort a sample of questions as the file that they were read from."""
+    positions = pc.index_in(sample["question_id"], questions["question_id"].combine_chunks())
+    return sample.take(pc.sort_indices(positions))
 
 
 def data_files(suite: Suite, path: Path) -> list[Path]:

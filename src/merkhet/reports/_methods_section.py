@@ -77,9 +77,11 @@ def count_asked(data: ReportData) -> AskedCounts:
     if data.suite.get("experiment") or data.record.get("sampled") or not data.questions.num_rows:
         return AskedCounts(int(record.get("count") or 0), int(record.get("facts") or 0), record.get("by_task") or {})
     task_counts = data.questions["task"].value_counts().to_pylist()
-    facts = pc.count_distinct(pc.list_flatten(data.questions["facts"])).as_py()
+    facts = int(pc.count_distinct(pc.list_flatten(data.questions["facts"])).as_py() or record.get("facts") or 0)
+    if only_imported(data) and pc.any(pc.equal(pc.list_value_length(data.questions["facts"]), 0)).as_py():
+        facts = 0  # Not every question names its facts.
     tasks = {fmt.printable(count["values"]): int(count["counts"]) for count in task_counts}
-    return AskedCounts(data.questions.num_rows, int(facts or record.get("facts") or 0), tasks)
+    return AskedCounts(data.questions.num_rows, facts, tasks)
 
 
 def methods_text(
