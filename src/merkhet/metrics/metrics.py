@@ -79,15 +79,18 @@ class Responses:
 
     @cached_property
     def rankings(self) -> Rankings:
-        """Ranks of the right answers, and the numbers of ranked and of right candidates."""
-        golds = self.golds
-        targets = [-1 if target is None else target for target in self.targets] if len(self.targets) else []
-        return Rankings(
-            golds,
-            np.array(targets or [-1] * len(golds.counts), dtype=np.int64),
-            self.candidate_counts,
-            self.gold_counts,
-        )
+        """Ranks of all right answers, and the numbers of ranked and of right candidates."""
+        return Rankings(self.golds, self.candidate_counts, self.gold_counts)
+
+    @cached_property
+    def target_rankings(self) -> Rankings:
+        """Ranks of the masked answers alone; of all right answers where the masked answer is unknown."""
+        rankings = self.rankings
+        if not len(self.targets):
+            return rankings
+        targets = np.array([-1 if target is None else target for target in self.targets], dtype=np.int64)
+        right = np.where(targets < 0, rankings.right, 1.0)
+        return Rankings(rankings.golds.select(targets), rankings.candidates, right)
 
     @property
     def best(self) -> TieGroups:
@@ -140,36 +143,38 @@ class Metric:
     higher_is_better: bool = True
     per_rank: PerRank | None = None
     """Value at each rank of the right answer that counts."""
-    rank_of: Literal["best", "target"] = "best"
-    """Answer whose rank counts in ``per_rank``: the best right answer, or the masked answer."""
     expectation: Expectation | None = None
     """Expected value over all ways to break ties, for a metric that depends on more than one rank."""
+    rank_of: Literal["best", "target"] = "best"
+    """Answer whose rank counts in ``per_rank`` and ``expectation``: the best right answer, or the masked answer."""
 
     def __post_init__(self) -> None:
         if self.values is not _undeclared:
             return
         expectation = self.expectation
         if self.per_rank is not None:
-            expectation = partial(_expected_per_rank, per_rank=self.per_rank, rank_of=self.rank_of)
+            expectation = partial(_expected_per_rank, per_rank=self.per_rank)
         if expectation is None:
             raise InputError(f"the metric {self.name} declares nothing; give it values, per_rank or expectation")
-        object.__setattr__(self, "values", partial(_expected, expectation=expectation))
+        is_of_target = self.rank_of == "target"
+        object.__setattr__(self, "values", partial(_expected, expectation=expectation, is_of_target=is_of_target))
         if self.chance is None:
-            object.__setattr__(self, "chance", partial(_expected_by_chance, expectation=expectation))
+            by_chance = partial(_expected_by_chance, expectation=expectation, is_of_target=is_of_target)
+            object.__setattr__(self, "chance", by_chance)
 
 
-def _expected(responses: Responses, expectation: Expectation) -> FloatArray:
-    return expectation(responses.rankings)
+def _expected(responses: Responses, expectation: Expectation, is_of_target: bool) -> FloatArray:
+    return expectation(responses.target_rankings if is_of_target else responses.rankings)
 
 
-def _expected_by_chance(responses: Responses, expectation: Expectation) -> FloatArray:
+def _expected_by_chance(responses: Responses, expectation: Expectation, is_of_target: bool) -> FloatArray:
     """Return the expectation with all candidates tied; NaN if the number of candidates is unknown."""
-    rankings = responses.rankings
+    rankings = responses.target_rankings if is_of_target else responses.rankings
     return np.where(rankings.candidates >= rankings.right, expectation(rankings.all_tied), np.nan)
 
 
-def _expected_per_rank(rankings: Rankings, per_rank: PerRank, rank_of: Literal["best", "target"]) -> FloatArray:
-    return expected_value(rankings.best if rank_of == "best" else rankings.target, per_rank)
+def _expected_per_rank(rankings: Rankings, per_rank: PerRank) -> FloatArray:
+    return expected_value(rankings.best, per_rank)
 
 
 def recall_at(rankings: Rankings, k: int) -> FloatArray:
@@ -177,20 +182,10 @@ def recall_at(rankings: Rankings, k: int) -> FloatArray:
 
     .. math:: \mathrm{R@}k = \tfrac{1}{n} \sum_i P(\min_{g \in G_i} r_i(g) \le k)
 
-    In [0, 1], higher is better. By chance with g right among m candidates: 1 - C(m - g, k) / C(m, k).
+    In [0, 1], higher is better. By chance with g right among m candidates: 1 - C(m - g, k) / C(m, k). Hit@k is the same
+    for the masked answer alone: never above R@k, and min(k, m) / m by chance.
     """
     return rankings.best.probability_within(k)
-
-
-def hit_at(rankings: Rankings, k: int) -> FloatArray:
-    r"""Compute Hit@k: whether the masked answer is among the first k candidates.
-
-    .. math:: \mathrm{Hit@}k = \tfrac{1}{n} \sum_i P(r_i(t_i) \le k)
-
-    In [0, 1], higher is better. Never above R@k, which counts any right answer. By chance with m candidates:
-    min(k, m) / m.
-    """
-    return rankings.target.probability_within(k)
 
 
 def strict_accuracy(responses: Responses) -> FloatArray:
@@ -345,17 +340,17 @@ def _candidate_agreement(measure_bags: Callable[[list[str], list[str]], float], 
     return np.where(known, mean_agreement(measure_bags, responses.candidates, responses.answers), np.nan)
 
 
-def _make_metric_at(name: str, expectation: Callable[..., FloatArray], k: str) -> Metric:
+def _make_metric_at(name: str, rank_of: Literal["best", "target"], k: str) -> Metric:
     """Make the metric ``name@k``; raise InputError if ``k`` is not a positive integer."""
     if not k.isdecimal() or int(k) < 1:
         raise InputError(f"{name}@{k}: {name}@ needs a positive integer, as in {name}@5")
-    return Metric(f"{name}@{int(k)}", expectation=partial(expectation, k=int(k)))
+    return Metric(f"{name}@{int(k)}", expectation=partial(recall_at, k=int(k)), rank_of=rank_of)
 
 
-make_recall = partial(_make_metric_at, "r", recall_at)
-make_precision = partial(_make_metric_at, "p", recall_at)
-make_accuracy = partial(_make_metric_at, "acc", recall_at)
-make_hit = partial(_make_metric_at, "hit", hit_at)
+make_recall = partial(_make_metric_at, "r", "best")
+make_precision = partial(_make_metric_at, "p", "best")
+make_accuracy = partial(_make_metric_at, "acc", "best")
+make_hit = partial(_make_metric_at, "hit", "target")
 
 ACCURACY = Metric("accuracy", expectation=partial(recall_at, k=1))
 STRICT_ACCURACY = Metric("strict-accuracy", strict_accuracy)

@@ -130,9 +130,11 @@ class GoldRanks:
         starts: IntArray = np.cumsum(self.counts) - self.counts
         return starts
 
-    def take(self, indices: IntArray) -> GoldRanks:
-        """Select one right answer per question, by its index in the flat arrays."""
-        return GoldRanks(np.ones(len(indices), dtype=np.int64), self.ranks[indices], self.ties[indices])
+    def select(self, indices: IntArray) -> GoldRanks:
+        """Select the right answer with this index of each question; all right answers where the index is negative."""
+        selected = np.repeat(indices < 0, self.counts)
+        selected[(self.starts + indices)[indices >= 0]] = True
+        return GoldRanks(np.where(indices < 0, self.counts, 1), self.ranks[selected], self.ties[selected])
 
     def best(self) -> TieGroups:
         """Return the tie group of each question's best right answers; every question must have a right answer."""
@@ -149,13 +151,11 @@ class Rankings:
     """Ranks of the right answers of many questions, with the sizes of the rankings."""
 
     golds: GoldRanks
-    """Ranked right answers, at least one per question."""
-    targets: IntArray
-    """Index of the masked answer among the question's ranked right answers; -1 if it is unknown."""
+    """Ranked right answers that count, at least one per question."""
     candidates: FloatArray
     """Number of ranked candidates of each question."""
     right: FloatArray
-    """Number of right candidates of each question, ranked in ``golds`` or not."""
+    """Number of right candidates of each question that count, ranked in ``golds`` or not."""
 
     @cached_property
     def best(self) -> TieGroups:
@@ -163,19 +163,10 @@ class Rankings:
         return self.golds.best()
 
     @cached_property
-    def target(self) -> TieGroups:
-        """Tie group of each question's masked answer, or of its best right answer if the masked answer is unknown."""
-        if not len(self.targets) or self.targets.max() < 0:
-            return self.best
-        masked = self.golds.take(self.golds.starts + np.maximum(self.targets, 0)).best()
-        columns = ((masked.first, self.best.first), (masked.ties, self.best.ties), (masked.golds, self.best.golds))
-        return TieGroups(*(np.where(self.targets >= 0, target, best) for target, best in columns))
-
-    @cached_property
     def all_tied(self) -> Rankings:
         """The same questions with all candidates tied: the expectation over tie-breaks is then the chance level."""
         golds = GoldRanks.all_tied(np.maximum(self.candidates, self.right), self.right)
-        return Rankings(golds, np.minimum(self.targets, 0), self.candidates, self.right)
+        return Rankings(golds, self.candidates, self.right)
 
 
 def best_gold(gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequence[int]]) -> TieGroups:

@@ -15,8 +15,8 @@ PerRank = Callable[[FloatArray], FloatArray]
 _NUMBERS_AT_ONCE = 2**20
 _STEP = 0.25
 """Step of the trapezoidal rule in log t; its relative error is below 1e-15."""
-_LOWEST, _HIGHEST = 1e-16, 40.0
-"""Bounds of t times the sum of ranks; what lies beyond adds less than 1e-15."""
+_LOWEST, _HIGHEST = 1e-5, 40.0
+"""Bounds of t times the sum of ranks: the integrand is a parabola in t below, and less than 1e-15 above."""
 
 
 def expected_value(groups: TieGroups, per_rank: PerRank) -> FloatArray:
@@ -81,20 +81,21 @@ def expected_reciprocal_mean_rank(golds: GoldRanks) -> FloatArray:
     owners, ties, group_golds = owners[is_random], ties[is_random], group_golds[is_random]
     if not len(owners):
         return values
-    questions, starts = np.unique(owners, return_index=True)
+    questions, starts, group_counts = np.unique(owners, return_index=True, return_counts=True)
     mean_sums = minimum[questions] + np.add.reduceat(group_golds * (ties - group_golds) / 2.0, starts)
     low, high = np.log(_LOWEST / mean_sums.max()), np.log(_HIGHEST / minimum[questions].min())
     times = np.exp(np.arange(low, high + _STEP, _STEP))
-    keys, codes = np.unique(np.stack([ties, group_golds]), axis=1, return_inverse=True)
-    log_transforms = np.stack([_log_transform(int(m), int(g), times) for m, g in keys.T])
-    codes = codes.reshape(-1)
+    keys, codes = np.unique(ties * (group_golds.max() + 1) + group_golds, return_inverse=True)
+    transforms = np.stack([_transform(*divmod(int(key), int(group_golds.max()) + 1), times) for key in keys])
     size = max(1, _NUMBERS_AT_ONCE // len(times))
     for begin in range(0, len(questions), size):
-        rows = questions[begin : begin + size]
-        first, stop = starts[begin], starts[begin + size] if begin + size < len(starts) else len(owners)
-        exponents = np.add.reduceat(log_transforms[codes[first:stop]], starts[begin : begin + size] - first, axis=0)
-        exponents -= np.outer(minimum[rows], times)
-        values[rows] = counts[rows] * (np.exp(exponents) @ times) * _STEP
+        rows, firsts, groups = (array[begin : begin + size] for array in (questions, starts, group_counts))
+        integrand = np.exp(np.outer(-minimum[rows], times))
+        for number in range(int(groups.max())):
+            has_group = groups > number
+            integrand[has_group] *= transforms[codes[firsts[has_group] + number]]
+        below = times[0] / np.expm1(_STEP) - mean_sums[begin : begin + size] * times[0] ** 2 / np.expm1(2.0 * _STEP)
+        values[rows] = counts[rows] * _STEP * (integrand @ times + below)
     return values
 
 
@@ -112,15 +113,15 @@ def _tie_groups(golds: GoldRanks) -> tuple[IntArray, IntArray, IntArray, FloatAr
     return owners, sizes, group_golds, np.bincount(owners, lowest, minlength=len(golds.counts))
 
 
-def _log_transform(ties: int, golds: int, times: FloatArray) -> FloatArray:
-    r"""Return the logarithm of the Laplace transform of the sum of the places of ``golds`` among ``ties``.
+def _transform(ties: int, golds: int, times: FloatArray) -> FloatArray:
+    r"""Return the Laplace transform of the sum of the places of ``golds`` among ``ties``, counted from its minimum.
 
-    The sum is counted from its minimum. The transform is the Gaussian binomial :math:`{m \brack g}_z / C(m, g)` at
-    :math:`z = e^{-t}`, a product of the ratios of :math:`(1 - z^{m-r+i}) / (m-r+i)` to :math:`(1 - z^i) / i`.
+    This is the Gaussian binomial :math:`{m \brack g}_z / C(m, g)` at :math:`z = e^{-t}`: a product of the ratios of
+    :math:`(1 - z^{m-r+i}) / (m-r+i)` to :math:`(1 - z^i) / i`, none of which exceeds 1.
     """
+    product = np.ones(len(times))
     fewer = min(golds, ties - golds)
-    total = np.zeros(len(times))
     for i in range(1, fewer + 1):
         upper = ties - fewer + i
-        total += np.log((np.expm1(-upper * times) / upper) / (np.expm1(-i * times) / i))
-    return total
+        product *= (np.expm1(-upper * times) / upper) / (np.expm1(-i * times) / i)
+    return product
