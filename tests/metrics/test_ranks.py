@@ -11,7 +11,7 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merkhet.metrics.metrics import Responses, recall_at, recall_at_chance, reciprocal_rank, reciprocal_rank_chance
+from merkhet.metrics.metrics import MRR, Responses, make_recall
 from merkhet.metrics.ranks import best_gold, expected_ranks
 
 
@@ -57,8 +57,8 @@ def test_the_best_right_answer_is_where_it_is_over_all_ways_to_break_ties(case, 
     found = responses(scores, golds)
     best = [min(order.index(gold) + 1 for gold in golds) for order in orders(scores)]
     assert found.best.rank[0] == pytest.approx(np.mean(best))
-    assert recall_at(found, k)[0] == pytest.approx(np.mean([rank <= k for rank in best]))
-    assert reciprocal_rank(found)[0] == pytest.approx(1 / np.mean(best))
+    assert make_recall(str(k)).values(found)[0] == pytest.approx(np.mean([rank <= k for rank in best]))
+    assert MRR.values(found)[0] == pytest.approx(np.mean([1 / rank for rank in best]))
 
 
 @settings(deadline=None)
@@ -77,11 +77,12 @@ def test_chance_is_the_mean_over_all_orders():
     def check(total, golds):
         drawn = [min(places) + 1 for places in combinations(range(total), golds)]
         found = unordered(total, golds)
-        assert reciprocal_rank_chance(found)[0] == pytest.approx(np.mean([1 / rank for rank in drawn]))
+        assert MRR.chance(found)[0] == pytest.approx(np.mean([1 / rank for rank in drawn]))
         for k in range(1, total + 2):
-            assert recall_at_chance(found, k)[0] == pytest.approx(np.mean([rank <= k for rank in drawn]))
+            recall = make_recall(str(k)).chance(found)[0]
+            assert recall == pytest.approx(np.mean([rank <= k for rank in drawn]))
             expected = 1 - comb(total - golds, min(k, total)) / comb(total, min(k, total))
-            assert recall_at_chance(found, k)[0] == pytest.approx(expected)
+            assert recall == pytest.approx(expected)
 
     check_all(check, [(total, golds) for total in range(1, 8) for golds in (1, 2, 3) if golds <= total])
 
@@ -89,7 +90,7 @@ def test_chance_is_the_mean_over_all_orders():
 def test_chance_of_the_reciprocal_rank_of_one_right_answer_is_harmonic():
     def check(total):
         expected = sum(1 / i for i in range(1, total + 1)) / total
-        assert reciprocal_rank_chance(unordered(total, 1))[0] == pytest.approx(expected)
+        assert MRR.chance(unordered(total, 1))[0] == pytest.approx(expected)
 
     check_all(check, [1, 2, 20, 1000])
 
@@ -102,12 +103,8 @@ def test_many_questions_at_once_are_as_many_questions_alone():
         gold_ranks=[one.gold_ranks[0] for one in alone],
         gold_ties=[one.gold_ties[0] for one in alone],
     )
-    for metric in (
-        lambda r: recall_at(r, 2),
-        reciprocal_rank,
-        lambda r: recall_at_chance(r, 2),
-        reciprocal_rank_chance,
-    ):
+    recall = make_recall("2")
+    for metric in (recall.values, MRR.values, recall.chance, MRR.chance):
         assert metric(together).tolist() == pytest.approx([metric(one)[0] for one in alone])
 
 

@@ -56,13 +56,23 @@ def standing(question: Question, scores: np.ndarray) -> dict[str, Any]:
         return {"unusable": "a score is not a number" if len(golds) else "no right answer among the candidates"}
     ranks, ties = expected_ranks(scores, golds)
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], question.candidates[i]))[:TOP_K]
+    alphabetical = sorted(zip(question.candidates, scores, strict=True), key=lambda pair: pair[0])
+    first = [place for place, (_, score) in enumerate(alphabetical) if score == max(scores)]
     return {
         "prediction": question.candidates[order[0]],
         "ranked": tuple((question.candidates[i], float(scores[i])) for i in order),
         "golds": tuple(question.candidates[i] for i in golds),
         "gold_ranks": tuple(float(rank) for rank in ranks),
         "gold_ties": tuple(int(size) for size in ties),
+        "tied_first": runs(first) if len(first) > TOP_K else (),
     }
+
+
+def runs(places: Sequence[int]) -> tuple[int, ...]:
+    """The start and the stop of every run of places that follow each other."""
+    starts = [place for place in places if place - 1 not in places]
+    stops = [place + 1 for place in places if place + 1 not in places]
+    return tuple(number for pair in zip(starts, stops, strict=True) for number in pair)
 
 
 def check(model: Given, questions: Sequence[Question], methods: Sequence[str] = METHODS) -> None:

@@ -103,6 +103,11 @@ class Answer:
     """Expected rank of each gold answer."""
     gold_ties: tuple[int, ...] = ()
     """Size of each gold answer's tie group."""
+    tied_first: tuple[int, ...] = ()
+    """Candidates tied for the first rank, if ``ranked`` has only some of them.
+
+    Runs of positions in the alphabetical order of the candidates: start, stop, start, stop, …
+    """
     among: int | None = None
     """Number of ranked items, if other items than the question's candidates were ranked."""
     right: int | None = None

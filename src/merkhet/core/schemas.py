@@ -208,6 +208,7 @@ ANSWERS = TableKind(
             ("golds", _STRINGS),
             ("gold_ranks", pa.list_(pa.float64())),
             ("gold_ties", pa.list_(pa.int32())),
+            ("tied_first", pa.list_(pa.int32())),
             ("among", pa.int64()),
             ("right", pa.int64()),
             ("unusable", pa.string()),

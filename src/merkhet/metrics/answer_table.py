@@ -73,7 +73,7 @@ class TableResponses(Responses):
 
         right, outcomes = column("right"), column("outcome")
         responses = cls(
-            top=lazy(lambda: _top_predictions(column("ranked"), column("gold_ranks"))),
+            top=lazy(lambda: _top_predictions(column("ranked"), column("gold_ranks"), column("tied_first"), questions)),
             answers=lazy(lambda: [question.answers for question in questions]),
             candidates=lazy(
                 lambda: [
@@ -298,14 +298,28 @@ def scoring_rows(table: pa.Table) -> list[Row]:
     return rows
 
 
-def _top_predictions(ranked: pa.ChunkedArray, gold_ranks: pa.ChunkedArray) -> list[list[Prediction]]:
+def _top_predictions(
+    ranked: pa.ChunkedArray, gold_ranks: pa.ChunkedArray, tied_first: pa.ChunkedArray, questions: Sequence[Question]
+) -> list[Sequence[Prediction]]:
     """Return the candidates tied for the first rank of each answer; several written answers form one tuple."""
-    return [
+    tops: list[Sequence[Prediction]] = [
         [tuple(entry["candidate"] for entry in tied)]
         if len(tied) > 1 and not count
         else [entry["candidate"] for entry in tied]
         for tied, count in zip(first_tied(ranked).to_pylist(), flatten_lists(gold_ranks)[0], strict=True)
     ]
+    # Questions with the same candidates share one list, so that it is compared with right answers only once.
+    shared: dict[tuple[int, tuple[int, ...]], list[str]] = {}
+    for row in np.flatnonzero(flatten_lists(tied_first)[0]).tolist():
+        candidates, runs = questions[row].candidates, tuple(tied_first[row].as_py())
+        key = id(candidates), runs
+        if key not in shared:
+            ordered = sorted(candidates)
+            shared[key] = [
+                text for start, stop in zip(runs[::2], runs[1::2], strict=True) for text in ordered[start:stop]
+            ]
+        tops[row] = shared[key]
+    return tops
 
 
 def _target_indices(golds: pa.ChunkedArray, targets: Sequence[str]) -> list[int | None]:

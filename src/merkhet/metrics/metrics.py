@@ -2,6 +2,10 @@
 
 Every metric is a pure function of :class:`Responses` that returns an array with one value per question. The score is
 the mean of these values. A metric with a parameter has an ``@`` in its name, as in ``r@5``.
+
+A metric of ranks is the exact expectation over all ways to break ties, and its chance level is the same expectation
+with all candidates tied. A scorer that gives every candidate the same score, and one that draws its scores at random,
+therefore both have the chance level as their expected score.
 """
 
 from __future__ import annotations
@@ -10,13 +14,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from merkhet.core.errors import InputError, MerkhetError
-from merkhet.metrics.ranks import BestGold, FloatArray, GoldRanks, miss_probability
+from merkhet.metrics.ranks import FloatArray, GoldRanks, Rankings, TieGroups
 from merkhet.metrics.text_overlap import bag_f1, exact_match, mean_agreement, same_words, word_f1
+from merkhet.metrics.tie_expectations import PerRank, expected_reciprocal_mean_rank, expected_value
 
 
 class MetricNotApplicableError(MerkhetError):
@@ -25,6 +30,9 @@ class MetricNotApplicableError(MerkhetError):
 
 Prediction = str | tuple[str, ...]
 """A predicted text, or several texts of which the best one counts."""
+
+_MANY_TEXTS = 25
+"""Longer lists of tied candidates are compared through an index of their words."""
 
 
 @dataclass(frozen=True)
@@ -70,25 +78,24 @@ class Responses:
         return golds
 
     @cached_property
-    def ranks(self) -> Sequence[Sequence[float]]:
-        """Expected ranks of each question's right answers, at least one per question."""
-        return self.gold_ranks if self.golds.counts.all() else ()
+    def rankings(self) -> Rankings:
+        """Ranks of all right answers, and the numbers of ranked and of right candidates."""
+        return Rankings(self.golds, self.candidate_counts, self.gold_counts)
 
     @cached_property
-    def best(self) -> BestGold:
-        """Tie group of each question's best right answer."""
-        return self.golds.best()
-
-    @cached_property
-    def target(self) -> BestGold:
-        """Tie group of each question's masked answer, or of its best right answer if the masked answer is unknown."""
-        golds = self.golds
+    def target_rankings(self) -> Rankings:
+        """Ranks of the masked answers alone; of all right answers where the masked answer is unknown."""
+        rankings = self.rankings
         if not len(self.targets):
-            return self.best
-        index = np.array([-1 if target is None else target for target in self.targets], dtype=np.int64)
-        masked = golds.take(np.cumsum(golds.counts) - golds.counts + np.maximum(index, 0)).best()
-        columns = ((masked.first, self.best.first), (masked.ties, self.best.ties), (masked.golds, self.best.golds))
-        return BestGold(*(np.where(index >= 0, own, best) for own, best in columns))
+            return rankings
+        targets = np.array([-1 if target is None else target for target in self.targets], dtype=np.int64)
+        right = np.where(targets < 0, rankings.right, 1.0)
+        return Rankings(rankings.golds.select(targets), rankings.candidates, right)
+
+    @property
+    def best(self) -> TieGroups:
+        """Tie group of each question's best right answer."""
+        return self.rankings.best
 
     @cached_property
     def candidate_counts(self) -> FloatArray:
@@ -109,121 +116,120 @@ class Responses:
 
 
 MetricFunction = Callable[[Responses], FloatArray]
+Expectation = Callable[[Rankings], FloatArray]
+"""Function from rankings to each question's expected value over all ways to break ties."""
+
+
+def _undeclared(responses: Responses) -> FloatArray:
+    raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric with its chance level."""
+    """A metric with its chance level.
+
+    Declare a metric of ranks by ``per_rank`` or ``expectation``: its values are then exact expectations over all ways
+    to break ties, and its chance level follows. Any other metric has ``values``, and no chance level unless it is
+    given.
+    """
 
     name: str
-    values: MetricFunction
-    chance: MetricFunction | None
+    values: MetricFunction = _undeclared
+    """Value of each question."""
+    chance: MetricFunction | None = None
     """Expected value of the metric for a random order of the candidates; None if it is undefined."""
     share: bool = True
     """Whether values lie in [0, 1] and are shown in percent."""
     higher_is_better: bool = True
+    per_rank: PerRank | None = None
+    """Value at each rank of the right answer that counts."""
+    expectation: Expectation | None = None
+    """Expected value over all ways to break ties, for a metric that depends on more than one rank."""
+    rank_of: Literal["best", "target"] = "best"
+    """Answer whose rank counts in ``per_rank`` and ``expectation``: the best right answer, or the masked answer."""
+
+    def __post_init__(self) -> None:
+        if self.values is not _undeclared:
+            return
+        expectation = self.expectation
+        if self.per_rank is not None:
+            expectation = partial(_expected_per_rank, per_rank=self.per_rank)
+        if expectation is None:
+            raise InputError(f"the metric {self.name} declares nothing; give it values, per_rank or expectation")
+        is_of_target = self.rank_of == "target"
+        object.__setattr__(self, "values", partial(_expected, expectation=expectation, is_of_target=is_of_target))
+        if self.chance is None:
+            by_chance = partial(_expected_by_chance, expectation=expectation, is_of_target=is_of_target)
+            object.__setattr__(self, "chance", by_chance)
 
 
-def recall_at(responses: Responses, k: int) -> FloatArray:
-    r"""Compute R@k: whether the best right answer is among the first k candidates, in expectation over ties.
+def _expected(responses: Responses, expectation: Expectation, is_of_target: bool) -> FloatArray:
+    return expectation(responses.target_rankings if is_of_target else responses.rankings)
+
+
+def _expected_by_chance(responses: Responses, expectation: Expectation, is_of_target: bool) -> FloatArray:
+    """Return the expectation with all candidates tied; NaN if the number of candidates is unknown."""
+    rankings = responses.target_rankings if is_of_target else responses.rankings
+    return np.where(rankings.candidates >= rankings.right, expectation(rankings.all_tied), np.nan)
+
+
+def _expected_per_rank(rankings: Rankings, per_rank: PerRank) -> FloatArray:
+    return expected_value(rankings.best, per_rank)
+
+
+def recall_at(rankings: Rankings, k: int) -> FloatArray:
+    r"""Compute R@k: whether the best right answer is among the first k candidates.
 
     .. math:: \mathrm{R@}k = \tfrac{1}{n} \sum_i P(\min_{g \in G_i} r_i(g) \le k)
 
-    In [0, 1], higher is better. By chance with g right among m candidates: 1 - C(m - g, k) / C(m, k).
+    In [0, 1], higher is better. By chance with g right among m candidates: 1 - C(m - g, k) / C(m, k). Hit@k is the same
+    for the masked answer alone: never above R@k, and min(k, m) / m by chance.
     """
-    return responses.best.probability_within(k)
-
-
-def recall_at_chance(responses: Responses, k: int) -> FloatArray:
-    """Compute R@k of a random order of the candidates."""
-    draws = np.minimum(float(k), responses.candidate_counts)
-    return 1.0 - miss_probability(responses.candidate_counts, responses.gold_counts, draws)
+    return rankings.best.probability_within(k)
 
 
 def strict_accuracy(responses: Responses) -> FloatArray:
-    """Compute strict accuracy: whether a right answer ranks first without a tie. In [0, 1], higher is better."""
-    first = [
-        any(rank == 1.0 and tie == 1 for rank, tie in zip(ranks, ties, strict=True))
-        for ranks, ties in zip(responses.ranks, responses.gold_ties, strict=True)
-    ]
-    return np.array(first, dtype=np.float64)
+    """Compute strict accuracy: whether a right answer ranks first without a tie. In [0, 1], higher is better.
+
+    A tie counts as wrong and is not broken, so there is no chance level that all guessers share.
+    """
+    return ((responses.best.first == 1.0) & (responses.best.ties == 1.0)).astype(np.float64)
 
 
-def strict_accuracy_chance(responses: Responses) -> FloatArray:
-    """Compute the strict accuracy of a random order, which has no ties."""
-    return responses.gold_counts / responses.candidate_counts
+def reciprocal_rank(ranks: FloatArray) -> FloatArray:
+    r"""Return one over the rank of the best right answer.
 
-
-def reciprocal_rank(responses: Responses) -> FloatArray:
-    r"""Compute one over the expected rank of the best-ranked right answer.
-
-    .. math:: \mathrm{MRR} = \tfrac{1}{n} \sum_i 1 / \min_{g \in G_i} r_i(g)
+    .. math:: \mathrm{MRR} = \tfrac{1}{n} \sum_i E\left[1 / \min_{g \in G_i} r_i(g)\right]
 
     In (0, 1], higher is better. By chance with one right among m candidates: H_m / m, with the harmonic number H_m.
     """
-    return 1.0 / responses.best.rank
+    return 1.0 / ranks
 
 
-def reciprocal_rank_chance(responses: Responses) -> FloatArray:
-    """Compute the expected reciprocal rank of the best of g right answers in a random order of m candidates."""
-    known: dict[tuple[float, float], float] = {}
-    values = np.empty(len(responses.candidate_counts))
-    for i, pair in enumerate(zip(responses.candidate_counts, responses.gold_counts, strict=True)):
-        if pair not in known:
-            total, golds = pair
-            ranks = np.arange(1.0, total + 1.0)
-            misses = miss_probability(np.full_like(ranks, total), np.full_like(ranks, golds), ranks)
-            probabilities = np.concatenate([[1.0], misses[:-1]]) - misses
-            known[pair] = float(np.sum(probabilities / ranks))
-        values[i] = known[pair]
-    return values
-
-
-def mean_reciprocal_rank_of_all(responses: Responses) -> FloatArray:
+def mean_reciprocal_rank_of_all(rankings: Rankings) -> FloatArray:
     r"""Compute one over the mean rank of all right answers, which is high only if all of them rank high.
 
-    .. math:: \mathrm{MRR_a} = \tfrac{1}{n} \sum_i \left( \tfrac{1}{|G_i|} \sum_{g \in G_i} r_i(g) \right)^{-1}
+    .. math::
+        \mathrm{MRR_a} = \tfrac{1}{n} \sum_i
+        E\left[\left( \tfrac{1}{|G_i|} \sum_{g \in G_i} r_i(g) \right)^{-1}\right]
 
-    In (0, 1], higher is better; 2 / (g + 1) if the g right answers take the first g ranks. By chance with m candidates:
-    2 / (m + 1).
+    In (0, 1], higher is better; 2 / (g + 1) if the g right answers take the first g ranks. By chance with m
+    candidates: H_m / m with one right answer, and a little above 2 / (m + 1) with many. Not applicable if only some
+    right answers have ranks.
     """
-    return np.array([1.0 / (sum(ranks) / len(ranks)) for ranks in responses.ranks])
+    if np.any(rankings.golds.counts < rankings.right):
+        raise MetricNotApplicableError("only some right answers have ranks")
+    return expected_reciprocal_mean_rank(rankings.golds)
 
 
-def mean_reciprocal_rank_of_all_chance(responses: Responses) -> FloatArray:
-    """Compute one over (m + 1) / 2, the mean rank in a random order of m candidates."""
-    return 2.0 / (responses.candidate_counts + 1.0)
-
-
-def hit_at(responses: Responses, k: int) -> FloatArray:
-    r"""Compute Hit@k: whether the masked answer is among the first k candidates, in expectation over ties.
-
-    .. math:: \mathrm{Hit@}k = \tfrac{1}{n} \sum_i P(r_i(t_i) \le k)
-
-    In [0, 1], higher is better. Never above R@k, which counts any right answer. By chance with m candidates:
-    min(k, m) / m.
-    """
-    return responses.target.probability_within(k)
-
-
-def hit_at_chance(responses: Responses, k: int) -> FloatArray:
-    """Compute Hit@k of a random order of the candidates."""
-    return np.minimum(float(k), responses.candidate_counts) / responses.candidate_counts
-
-
-def rank_of_best(responses: Responses) -> FloatArray:
+def rank_of_best(rankings: Rankings) -> FloatArray:
     r"""Compute the expected rank of the best right answer.
 
-    .. math:: \mathrm{MR} = \tfrac{1}{n} \sum_i \min_{g \in G_i} r_i(g)
+    .. math:: \mathrm{MR} = \tfrac{1}{n} \sum_i E\left[\min_{g \in G_i} r_i(g)\right]
 
     In [1, m], lower is better. By chance with g right among m candidates: (m + 1) / (g + 1).
     """
-    return responses.best.rank
-
-
-def rank_of_best_chance(responses: Responses) -> FloatArray:
-    """Compute the expected rank of the best of g right answers in a random order of m candidates: (m + 1) / (g + 1)."""
-    return (responses.candidate_counts + 1.0) / (responses.gold_counts + 1.0)
+    return rankings.best.rank
 
 
 def optimistic_rank(responses: Responses) -> FloatArray:
@@ -236,7 +242,7 @@ def pessimistic_rank(responses: Responses) -> FloatArray:
     return responses.best.first + responses.best.ties - responses.best.golds
 
 
-def rank_index(responses: Responses) -> FloatArray:
+def rank_index(rankings: Rankings) -> FloatArray:
     r"""Compute the rank of the best right answer, adjusted for chance.
 
     .. math:: 1 - \tfrac{r - 1}{E[r] - 1}
@@ -244,13 +250,8 @@ def rank_index(responses: Responses) -> FloatArray:
     with the expected rank r and its expectation E[r] by chance. 1 is the first rank, 0 is chance, and negative values
     are worse than chance; higher is better. A question whose candidates are all right counts as 1.
     """
-    expected = rank_of_best_chance(responses) - 1.0
-    return np.where(expected > 0, 1.0 - (responses.best.rank - 1.0) / np.where(expected > 0, expected, 1.0), 1.0)
-
-
-def zeros(responses: Responses) -> FloatArray:
-    """Return 0 for each question, the chance level of metrics that are adjusted for chance."""
-    return np.zeros(len(responses.gold_ranks))
+    room = rankings.all_tied.best.rank - 1.0
+    return np.where(room > 0, 1.0 - (rankings.best.rank - 1.0) / np.where(room > 0, room, 1.0), 1.0)
 
 
 def adjust_for_chance(metric: Metric) -> Metric:
@@ -264,32 +265,38 @@ def adjust_for_chance(metric: Metric) -> Metric:
         raise InputError(f"adjusted-{metric.name}: {metric.name} has no chance level to adjust by; use {metric.name}")
     chance = metric.chance
 
-    def values(responses: Responses) -> FloatArray:
-        raw, expected = metric.values(responses), chance(responses)
-        room = 1.0 - expected
-        return np.where(room > 1e-12, (raw - expected) / np.where(room > 1e-12, room, 1.0), raw)
+    def adjust(raw: FloatArray, expected: FloatArray) -> FloatArray:
+        full = 1.0 - expected <= 1e-12
+        return np.where(full, raw, (raw - expected) / np.where(full, 1.0, 1.0 - expected))
 
-    return Metric(f"adjusted-{metric.name}", values, zeros)
+    def values(responses: Responses) -> FloatArray:
+        return adjust(metric.values(responses), chance(responses))
+
+    def values_by_chance(responses: Responses) -> FloatArray:
+        expected = chance(responses)
+        return adjust(expected, expected)
+
+    return Metric(f"adjusted-{metric.name}", values, values_by_chance)
 
 
 def f1(responses: Responses) -> FloatArray:
     """Compute the mean word F1 of the top candidates with the nearest right answer, in [0, 1]; higher is better."""
-    return _agreement(word_f1, responses.words, responses.answers)
+    return _agreement(word_f1, bag_f1, responses)
 
 
 def f1_chance(responses: Responses) -> FloatArray:
     """Compute the word F1 of a random candidate."""
-    return mean_agreement(bag_f1, responses.candidates, responses.answers)
+    return _candidate_agreement(bag_f1, responses)
 
 
 def exact(responses: Responses) -> FloatArray:
     """Compute whether the top candidate equals a right answer, ignoring case, punctuation and articles."""
-    return _agreement(exact_match, responses.words, responses.answers)
+    return _agreement(exact_match, same_words, responses)
 
 
 def exact_chance(responses: Responses) -> FloatArray:
     """Compute the probability that a random candidate matches a right answer exactly."""
-    return mean_agreement(same_words, responses.candidates, responses.answers)
+    return _candidate_agreement(same_words, responses)
 
 
 def outcome_share(responses: Responses, outcome: str) -> FloatArray:
@@ -301,42 +308,60 @@ def outcome_share(responses: Responses, outcome: str) -> FloatArray:
 
 def _agreement(
     measure: Callable[[Prediction, Sequence[str]], float],
-    predictions: Sequence[Sequence[Prediction]],
-    golds: Sequence[Sequence[str]],
+    measure_bags: Callable[[list[str], list[str]], float],
+    responses: Responses,
 ) -> FloatArray:
+    """Return the mean agreement of each question's top predictions with the nearest right answer.
+
+    Args:
+        measure_bags: The measure of two bags of words, for long lists of tied candidates.
+    """
     known: dict[tuple[Prediction, tuple[str, ...]], float] = {}
-    values = np.empty(len(predictions))
-    for i, (texts, answers) in enumerate(zip(predictions, golds, strict=True)):
+    values = np.zeros(len(responses.words))
+    long = []
+    for i, (texts, answers) in enumerate(zip(responses.words, responses.answers, strict=True)):
+        if len(texts) > _MANY_TEXTS:
+            long.append(i)
+            continue
         key = tuple(answers)
         for text in texts:
             if (text, key) not in known:
                 known[text, key] = measure(text, answers)
         values[i] = sum(known[text, key] for text in texts) / len(texts) if texts else 0.0
+    if long:
+        tied: list[Any] = [responses.words[i] for i in long]
+        values[long] = mean_agreement(measure_bags, tied, [responses.answers[i] for i in long])
     return values
 
 
-def _make_metric_at(name: str, values: Callable[..., FloatArray], chance: Callable[..., FloatArray], k: str) -> Metric:
+def _candidate_agreement(measure_bags: Callable[[list[str], list[str]], float], responses: Responses) -> FloatArray:
+    """Return the mean agreement of each question's candidates with the nearest right answer; NaN without candidates."""
+    known = [bool(texts) for texts in responses.candidates]
+    return np.where(known, mean_agreement(measure_bags, responses.candidates, responses.answers), np.nan)
+
+
+def _make_metric_at(name: str, rank_of: Literal["best", "target"], k: str) -> Metric:
     """Make the metric ``name@k``; raise InputError if ``k`` is not a positive integer."""
     if not k.isdecimal() or int(k) < 1:
         raise InputError(f"{name}@{k}: {name}@ needs a positive integer, as in {name}@5")
-    return Metric(f"{name}@{int(k)}", partial(values, k=int(k)), partial(chance, k=int(k)))
+    return Metric(f"{name}@{int(k)}", expectation=partial(recall_at, k=int(k)), rank_of=rank_of)
 
 
-make_recall = partial(_make_metric_at, "r", recall_at, recall_at_chance)
-make_precision = partial(_make_metric_at, "p", recall_at, recall_at_chance)
-make_accuracy = partial(_make_metric_at, "acc", recall_at, recall_at_chance)
-make_hit = partial(_make_metric_at, "hit", hit_at, hit_at_chance)
+make_recall = partial(_make_metric_at, "r", "best")
+make_precision = partial(_make_metric_at, "p", "best")
+make_accuracy = partial(_make_metric_at, "acc", "best")
+make_hit = partial(_make_metric_at, "hit", "target")
 
-ACCURACY = Metric("accuracy", partial(recall_at, k=1), partial(recall_at_chance, k=1))
-STRICT_ACCURACY = Metric("strict-accuracy", strict_accuracy, strict_accuracy_chance)
-MRR = Metric("mrr", reciprocal_rank, reciprocal_rank_chance)
-MRR_ALL = Metric("mrr_a", mean_reciprocal_rank_of_all, mean_reciprocal_rank_of_all_chance)
-MEAN_RANK = Metric("mean-rank", rank_of_best, rank_of_best_chance, share=False, higher_is_better=False)
-OPTIMISTIC_RANK = Metric("optimistic-rank", optimistic_rank, None, share=False, higher_is_better=False)
-PESSIMISTIC_RANK = Metric("pessimistic-rank", pessimistic_rank, None, share=False, higher_is_better=False)
-RANK_INDEX = Metric("rank-index", rank_index, zeros)
-NO_ANSWER = Metric("no-answer", partial(outcome_share, outcome="no answer"), None, higher_is_better=False)
-REFUSED = Metric("refused", partial(outcome_share, outcome="refused"), None, higher_is_better=False)
+ACCURACY = Metric("accuracy", expectation=partial(recall_at, k=1))
+STRICT_ACCURACY = Metric("strict-accuracy", strict_accuracy)
+MRR = Metric("mrr", per_rank=reciprocal_rank)
+MRR_ALL = Metric("mrr_a", expectation=mean_reciprocal_rank_of_all)
+MEAN_RANK = Metric("mean-rank", expectation=rank_of_best, share=False, higher_is_better=False)
+OPTIMISTIC_RANK = Metric("optimistic-rank", optimistic_rank, share=False, higher_is_better=False)
+PESSIMISTIC_RANK = Metric("pessimistic-rank", pessimistic_rank, share=False, higher_is_better=False)
+RANK_INDEX = Metric("rank-index", expectation=rank_index)
+NO_ANSWER = Metric("no-answer", partial(outcome_share, outcome="no answer"), higher_is_better=False)
+REFUSED = Metric("refused", partial(outcome_share, outcome="refused"), higher_is_better=False)
 F1 = Metric("f1", f1, f1_chance)
 EXACT = Metric("exact", exact, exact_chance)
 
@@ -344,12 +369,16 @@ EXACT = Metric("exact", exact, exact_chance)
 def as_metric(name: str, part: Any) -> Metric:
     """Convert a registered Metric or function of Responses to a Metric.
 
-    The attribute ``chance`` of a function, if any, computes the chance level.
+    A function with the attribute ``per_rank = True`` is a function of ranks, as :attr:`Metric.per_rank`. The attribute
+    ``chance`` of another function, if any, computes the chance level.
     """
     if isinstance(part, Metric):
         return part
     if callable(part):
-        return Metric(name.rpartition(":")[2], part, getattr(part, "chance", None))
+        name = name.rpartition(":")[2]
+        if getattr(part, "per_rank", False):
+            return Metric(name, per_rank=part)
+        return Metric(name, part, getattr(part, "chance", None))
     raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses; name one")
 
 

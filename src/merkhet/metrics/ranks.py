@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +73,8 @@ def top_columns(scores: FloatArray, ordered: FloatArray, count: int) -> IntArray
 
 
 @dataclass(frozen=True)
-class BestGold:
-    """Tie group of the best-ranked right answers, one entry per question."""
+class TieGroups:
+    """Tie groups in which the best of some right answers is sought, one entry per question."""
 
     first: FloatArray
     """First rank of the tie group."""
@@ -116,22 +117,59 @@ class GoldRanks:
         )
         return cls(counts, ranks, ties)
 
-    def take(self, indices: IntArray) -> GoldRanks:
-        """Select one right answer per question, by its index in the flat arrays."""
-        return GoldRanks(np.ones(len(indices), dtype=np.int64), self.ranks[indices], self.ties[indices])
+    @classmethod
+    def all_tied(cls, candidates: FloatArray, golds: FloatArray) -> GoldRanks:
+        """Return the ranks of right answers if all candidates of a question are tied."""
+        counts = golds.astype(np.int64)
+        ties = np.repeat(candidates, counts)
+        return cls(counts, (ties + 1.0) / 2.0, ties)
 
-    def best(self) -> BestGold:
+    @cached_property
+    def starts(self) -> IntArray:
+        """Index in the flat arrays of each question's first right answer."""
+        starts: IntArray = np.cumsum(self.counts) - self.counts
+        return starts
+
+    def select(self, indices: IntArray) -> GoldRanks:
+        """Select the right answer with this index of each question; all right answers where the index is negative."""
+        selected = np.repeat(indices < 0, self.counts)
+        selected[(self.starts + indices)[indices >= 0]] = True
+        return GoldRanks(np.where(indices < 0, self.counts, 1), self.ranks[selected], self.ties[selected])
+
+    def best(self) -> TieGroups:
         """Return the tie group of each question's best right answers; every question must have a right answer."""
         if not len(self.counts):
-            return BestGold(np.zeros(0), np.zeros(0), np.zeros(0))
-        starts = np.cumsum(self.counts) - self.counts
-        best = np.minimum.reduceat(self.ranks, starts)
+            return TieGroups(np.zeros(0), np.zeros(0), np.zeros(0))
+        best = np.minimum.reduceat(self.ranks, self.starts)
         is_best = self.ranks == np.repeat(best, self.counts)
-        ties = np.maximum.reduceat(np.where(is_best, self.ties, 0.0), starts)
-        return BestGold(best - (ties - 1.0) / 2.0, ties, np.add.reduceat(is_best.astype(np.float64), starts))
+        ties = np.maximum.reduceat(np.where(is_best, self.ties, 0.0), self.starts)
+        return TieGroups(best - (ties - 1.0) / 2.0, ties, np.add.reduceat(is_best.astype(np.float64), self.starts))
 
 
-def best_gold(gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequence[int]]) -> BestGold:
+@dataclass(frozen=True)
+class Rankings:
+    """Ranks of the right answers of many questions, with the sizes of the rankings."""
+
+    golds: GoldRanks
+    """Ranked right answers that count, at least one per question."""
+    candidates: FloatArray
+    """Number of ranked candidates of each question."""
+    right: FloatArray
+    """Number of right candidates of each question that count, ranked in ``golds`` or not."""
+
+    @cached_property
+    def best(self) -> TieGroups:
+        """Tie group of each question's best right answer."""
+        return self.golds.best()
+
+    @cached_property
+    def all_tied(self) -> Rankings:
+        """The same questions with all candidates tied: the expectation over tie-breaks is then the chance level."""
+        golds = GoldRanks.all_tied(np.maximum(self.candidates, self.right), self.right)
+        return Rankings(golds, self.candidates, self.right)
+
+
+def best_gold(gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequence[int]]) -> TieGroups:
     """Return the tie group of the best-ranked right answers, from the expected ranks of all right answers."""
     return GoldRanks.from_lists(gold_ranks, gold_ties).best()
 

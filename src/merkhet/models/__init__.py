@@ -11,6 +11,7 @@ MODELS = Registry(
         "smollm2-135m": (f"{_DEMOS}:smollm2_135m", "causal, 135 M parameters, English (SmolLM2 Instruct)"),
         "minilm-mlm": (f"{_DEMOS}:minilm_mlm", "masked, 23 M parameters, English, made for merkhet"),
         "random": (f"{_BASELINES}:RandomBaseline", "baseline: guesses"),
+        "constant": (f"{_BASELINES}:ConstantBaseline", "baseline: the same score for every candidate, all tied"),
         "frequency": (f"{_BASELINES}:FrequencyBaseline", "baseline: the most frequent answer of a relation"),
         "train-frequency": (
             f"{_BASELINES}:TrainFrequencyBaseline",

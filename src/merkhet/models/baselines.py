@@ -79,6 +79,26 @@ class RandomBaseline(_WritingBaseline):
         return {"seed": self.seed}
 
 
+class ConstantBaseline(Baseline):
+    """Baseline that ties all candidates: its expected score is the chance level. It writes nothing."""
+
+    methods: tuple[str, ...] = ("constant",)
+    comparing_methods = methods
+
+    def __init__(self, name: str = "constant") -> None:
+        super().__init__(name, "merkhet constant baseline", 1)
+
+    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Score every candidate 0; questions with equally many candidates share one array."""
+        by_count = {count: np.zeros(count) for count in {len(question.candidates) for question in questions}}
+        for index, question in enumerate(questions):
+            yield CandidateScores(index, dict.fromkeys(methods, by_count[len(question.candidates)]))
+
+    def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Score every sentence 0, like :meth:`score_candidates`."""
+        return self.score_candidates(questions, methods)
+
+
 class FrequencyBaseline(_WritingBaseline):
     """Baseline that prefers frequent answers: a candidate's score is how often it is right in the same relation.
 

@@ -125,12 +125,14 @@ def _rank_rows(rows: Sequence[_ScoreRow], width: int) -> None:
     scores[~finite] = ordered[~finite] = 0.0
     top = top_columns(scores, ordered, TOP_K)
     top_scores = np.take_along_axis(scores, top, axis=1).tolist()
+    tied_first = _runs_tied_first(scores, ordered)
     gold_sets = [(index, golds) for index, row in enumerate(rows) for golds in row.rankings]
     columns = np.array([column for _, golds in gold_sets for column in golds])
     lines = np.repeat([index for index, _ in gold_sets], [len(golds) for _, golds in gold_sets])
     ranks, ties = (array.tolist() for array in expected_ranks_by_row(ordered, lines, scores[lines, columns]))
     stop = 0
-    for row, is_finite, row_top, row_scores in zip(rows, finite.tolist(), top.tolist(), top_scores, strict=True):
+    row_numbers = zip(rows, finite.tolist(), top.tolist(), top_scores, strict=True)
+    for number, (row, is_finite, row_top, row_scores) in enumerate(row_numbers):
         texts = row.candidates.texts
         ranked = tuple(zip([texts[column] for column in row_top], row_scores, strict=True))
         for golds, rankings in row.rankings.items():
@@ -143,6 +145,22 @@ def _rank_rows(rows: Sequence[_ScoreRow], width: int) -> None:
                     "golds": tuple([texts[column] for column in golds]),
                     "gold_ranks": tuple(ranks[start:stop]),
                     "gold_ties": tuple(ties[start:stop]),
+                    "tied_first": tied_first.get(number, ()),
                 }
             for ranking in rankings:
                 ranking.update(fields)
+
+
+def _runs_tied_first(scores: FloatArray, ordered: FloatArray) -> dict[int, tuple[int, ...]]:
+    """Return the runs of columns tied for the best score, for each row in which they exceed the recorded candidates.
+
+    ``ordered`` has the rows of ``scores`` sorted in ascending order.
+    """
+    if scores.shape[1] <= TOP_K:
+        return {}
+    rows = np.flatnonzero(ordered[:, -1] == ordered[:, -1 - TOP_K])
+    is_tied = scores[rows] == ordered[rows, -1:]
+    return {
+        int(row): tuple(np.flatnonzero(np.diff(tied, prepend=False, append=False)).tolist())
+        for row, tied in zip(rows, is_tied, strict=True)
+    }

@@ -14,7 +14,8 @@ from torch.nn import functional
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.core.settings import Bounds, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from merkhet.metrics.ranks import expected_ranks
+from merkhet.metrics.ranks import GoldRanks, expected_ranks
+from merkhet.metrics.tie_expectations import expected_reciprocal_mean_rank
 from merkhet.models.causal import CausalModel
 from merkhet.models.extra_embeddings import get_extra_embeddings
 from merkhet.models.masked import MaskedModel
@@ -177,7 +178,7 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         return losses
 
     def evaluate(self, epoch: int, micro_batch: int) -> float | None:
-        """Return MRR_a on the dev questions: the mean of 1 / (mean rank of the gold answers).
+        """Return MRR_a on the dev questions: the mean of 1 / (mean rank of the gold answers), expected over ties.
 
         Unusable questions count as 0. A question is scored with the same pair of pseudowords in all epochs. Return None
         if this epoch is not evaluated.
@@ -188,14 +189,15 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         by_pair: dict[int, list[Question]] = {}
         for question in self.dev:
             by_pair.setdefault(derived_seed(self.seed, "pair", question.question_id) % pairs, []).append(question)
-        total = 0.0
+        ranks, ties = [], []
         for pair, questions in sorted(by_pair.items()):
             self._set_pair(pair)
             for index, scores in self._dev_scores(questions):
                 golds = np.flatnonzero(_is_gold(questions[index]))
                 if len(golds) and np.all(np.isfinite(scores)):
-                    total += 1.0 / float(expected_ranks(scores, golds)[0].mean())
-        return total / len(self.dev)
+                    for numbers, gold_numbers in zip((ranks, ties), expected_ranks(scores, golds), strict=True):
+                        numbers.append(gold_numbers.tolist())
+        return float(expected_reciprocal_mean_rank(GoldRanks.from_lists(ranks, ties)).sum()) / len(self.dev)
 
     def _set_pair(self, pair: int) -> None:
         """Set the embeddings of [X] and [Y] to the pseudoword pair with index ``pair``, modulo the number of pairs."""

@@ -1,9 +1,10 @@
 """Labels of premises: shown in the text (EX), known to the model (IM), or neither (NO).
 
-Premises that are not shown are ordered by the model's reciprocal rank in the questions that ask for one premise alone.
-The better half of a rule's premises counts as known, including the middle premise of an odd number. Ties are broken by
-question id. In multiple choice, a premise is known if the model answered its question correctly. A premise without a
-usable answer is unknown. The first premise of a control question is about something else and has the label OT.
+Premises that are not shown are ordered by the model's expected reciprocal rank in the questions that ask for one
+premise alone. The better half of a rule's premises counts as known, including the middle premise of an odd number.
+Ties are broken by question id. In multiple choice, a premise is known if the model answered its question correctly. A
+premise without a usable answer is unknown. The first premise of a control question is about something else and has the
+label OT.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ import pyarrow.compute as pc
 
 from merkhet.core.schemas import ANSWERS, SETTINGS, make_table, read_table, write_table
 from merkhet.engine.plan import Nothing, StepContext
+from merkhet.metrics.metrics import reciprocal_rank
+from merkhet.metrics.ranks import best_gold
 from merkhet.metrics.text_overlap import exact_match
+from merkhet.metrics.tie_expectations import expected_value
 from merkhet.questions.question_files import read_questions
 
 SHOWN, KNOWN, UNKNOWN, OTHER = "EX", "IM", "NO", "OT"
@@ -105,12 +109,14 @@ def reciprocal_ranks(
         golds: Gold answers by question id.
     """
     usable = answers.filter(pc.is_null(answers["unusable"]))
-    usable = usable.select(["model", "method", "question_id", "gold_ranks", "prediction"])
+    usable = usable.select(["model", "method", "question_id", "gold_ranks", "gold_ties", "prediction"])
     scores: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    columns = (usable[name].to_pylist() for name in usable.column_names)
-    for model, method, question, ranks, prediction in zip(*columns, strict=True):
+    columns = {name: usable[name].to_pylist() for name in usable.column_names}
+    all_ranks, all_ties = ([numbers for numbers in columns[name] if numbers] for name in ("gold_ranks", "gold_ties"))
+    reciprocals = iter(expected_value(best_gold(all_ranks, all_ties), reciprocal_rank).tolist())
+    for model, method, question, ranks, _, prediction in zip(*columns.values(), strict=True):
+        value = next(reciprocals) if ranks else exact_match(prediction or "", golds[question])
         if methods.get(model, method) == method or not ranks:
-            value = 1.0 / min(ranks) if ranks else exact_match(prediction or "", golds[question])
             scores[model][question].append(value)
     return {
         model: {question: float(np.mean(values)) for question, values in by_question.items()}
