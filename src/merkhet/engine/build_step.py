@@ -18,6 +18,7 @@ from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import SplitOptions
+from merkhet.questions.answer_counts import TRAINING_SPLITS, add_unasked_counts, without_asked_training
 from merkhet.questions.question_files import (
     ABOUT_FILE,
     QUESTION_FILES,
@@ -75,7 +76,10 @@ def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     asked, training = _split_questions(suite, question_set, study)
     if TRAINING_FILE in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING_FILE)
-    write_questions(replace(question_set, questions=asked), context.folder)
+    counts = without_asked_training(question_set.frequencies, asked)
+    counts = add_unasked_counts(counts, question_set.questions, asked, question_set.facts)
+    counts = counts.filter(pc.invert(pc.is_in(counts["task"], pa.array(suite.balanced, pa.string()))))
+    write_questions(replace(question_set, questions=asked, frequencies=counts), context.folder)
 
 
 def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
@@ -97,7 +101,7 @@ def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> t
         )
     if study.limit is not None:
         asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, question_set.premises)
-    training_splits = pa.array([name for name in ("train", "dev") if name != split])
+    training_splits = pa.array([name for name in TRAINING_SPLITS if name != split])
     training = table.filter(pc.is_in(table["split"], training_splits)) if study.trains else empty
     if study.trains and study.data is not None and not options.allows_leaks:
         check_splits(pa.concat_tables([asked, training]), question_set.facts, pairs=suite.splits_keep_pairs)
@@ -179,7 +183,7 @@ def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
         if task not in tasks:
             source = study.data or ", ".join(study.knowledge)
             raise InputError(f"{source} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
-    is_training = pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False)
+    is_training = pc.fill_null(pc.is_in(table["split"], pa.array(TRAINING_SPLITS)), False)
     training = table.filter(is_training) if study.trains else table.slice(0, 0)
     asked = askable = table.filter(pc.invert(is_training)) if study.trains else table
     if study.tasks:
@@ -188,4 +192,5 @@ def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
         )
     if study.limit is not None and SplitOptions.of(study).split is None:
         asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), askable, question_set.premises)
-    return replace(question_set, questions=pa.concat_tables([asked, training]))
+    counts = add_unasked_counts(question_set.frequencies, table, asked, question_set.facts)
+    return replace(question_set, questions=pa.concat_tables([asked, training]), frequencies=counts)

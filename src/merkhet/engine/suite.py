@@ -87,6 +87,8 @@ class Suite:
     """Names of published question files that :meth:`read_published` can read."""
     experiment: str | None = None
     """Name of the experiment if models memorize facts; None for other suites."""
+    balanced: tuple[str, ...] = ()
+    """Tasks whose right answers are equally frequent by design, so that answer counts are of no use."""
     splits_keep_pairs: bool = True
     """Whether all facts about the same two entities must be in the same split."""
 
