@@ -170,7 +170,7 @@ def _published_files(suite: Suite, path: Path) -> list[Path]:
 
 
 def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
-    """Reduce questions to the tasks of a study, and sample at most ``study.limit`` questions per task.
+    """Reduce questions to the tasks of a study, and sample at most ``study.limit`` items per task (:func:`draw_questions`).
 
     If the study trains, all training questions are kept, whatever their task, because models may learn from them.
 

@@ -149,7 +149,7 @@ SUITE = Kmir(
         "groups": ["domain", "relation", "rule"],
         "options": {},
     },
-    run_defaults={"limit": 400},
+    run_defaults={"limit": 200},
     options=KmirOptions,
     published=FILES,
     balanced=("checking", "distinction"),

@@ -77,7 +77,7 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
     all_questions = _make_questions(statements, facts, pools)
     if study.limit is None and all_questions.num_rows > MAX_QUESTIONS:
         raise InputError(
-            f"{source} makes {all_questions.num_rows:,} questions, each with its own candidates; limit the questions "
+            f"{source} makes {all_questions.num_rows:,} questions, each with its own candidates; limit the facts "
             "of each task, such as --limit 1000"
         )
     data_card = {
