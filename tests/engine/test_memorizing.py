@@ -127,6 +127,24 @@ def test_questions_and_answers_are_all_that_was_asked_with_names(stored: merkhet
     assert "⟦" not in "".join(row["prompt"] for row in by_id.values())
 
 
+def test_the_baseline_counts_only_facts_that_no_statement_asks_about(stored: merkhet.Run) -> None:
+    counted = read_table(STATEMENTS, stored.folder / set_file(COUNTED))
+    asked = {fact for facts in stored.questions.questions["facts"].to_pylist() for fact in facts}
+    known = {row["fact_id"]: frozenset((row["subject"], row["object"])) for row in stored.questions.facts.to_pylist()}
+    other = set(counted["fact_id"].to_pylist())
+    assert other and not other & asked
+    assert not {known[fact] for fact in other} & {known[fact] for fact in asked}
+
+
+def test_without_other_facts_there_is_no_baseline(tmp_path: Path) -> None:
+    done = merkhet.run(str(study(tmp_path, {"epochs": 1}, report="html", sizes=["all"])), out=tmp_path / "run")
+    assert not any("frequency" in model for model, _, _ in overall(done))
+    [told] = [sentence for sentence in done.findings["sentences"] if "left out" in sentence]
+    assert told.startswith("The baseline frequency is left out: it counts answers in facts that no statement asks")
+    columns = [column for found in done.analyses for table in found["tables"] for column in table["columns"]]
+    assert columns and not any("frequency" in str(column) for column in columns)
+
+
 def test_the_report_counts_what_was_asked(stored: merkhet.Run) -> None:
     page = (stored.folder / "report.html").read_text()
     count = f"{stored.record['questions']['count']:,}"

@@ -71,7 +71,14 @@ def test_a_limit_draws_whole_items_of_every_stratum() -> None:
 
 def test_another_seed_draws_other_items() -> None:
     rows = [
-        {"suite": "s", "task": "t", "prompt": f"{number} [MASK]", "answers": ["a"], "target": "a", "choices": ["a", "b"]}
+        {
+            "suite": "s",
+            "task": "t",
+            "prompt": f"{number} [MASK]",
+            "answers": ["a"],
+            "target": "a",
+            "choices": ["a", "b"],
+        }
         for number in range(50)
     ]
     pool = make_table(QUESTIONS, rows)

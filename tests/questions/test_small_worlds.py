@@ -130,7 +130,9 @@ def test_a_symmetric_fact_and_another_relation_of_the_pair_are_not_counted(world
     knowledge = world(*near, *((o, "near", s) for s, _, o in near), ("p", "near", "q"), ("r", "near", "q"))
     made = make(knowledge, of(replace(NEAR, asks=("object", "subject"))), "completion", limit=4)
     by_id = {row["fact_id"]: row for row in made.facts.to_pylist()}
-    asked = {frozenset((by_id[f]["subject"], by_id[f]["object"])) for q in made.questions.to_pylist() for f in q["facts"]}
+    asked = {
+        frozenset((by_id[f]["subject"], by_id[f]["object"])) for q in made.questions.to_pylist() for f in q["facts"]
+    }
     hidden = {name for pair in asked for name in pair} - {"q"}
     assert hidden and made.frequencies.num_rows
     assert not hidden & {row["answer"].lower() for row in made.frequencies.to_pylist()}

@@ -73,13 +73,19 @@ def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     """Write the questions of a study into the run's folder, with training questions in a separate file."""
     study, suite = context.params.study, context.runtime.suite
     question_set = make_questions(suite, study, context.home, context.runtime.engine)
-    asked, training = _split_questions(suite, question_set, study)
+    asked, training = select_asked(suite, question_set, study)
     if TRAINING_FILE in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING_FILE)
+    write_questions(asked, context.folder)
+
+
+def select_asked(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[QuestionSet, pa.Table]:
+    """Return the questions to ask with their answer counts, and the questions of the splits train and dev."""
+    asked, training = _split_questions(suite, question_set, study)
     counts = without_asked_training(question_set.frequencies, asked)
     counts = add_unasked_counts(counts, question_set.questions, asked, question_set.facts)
     counts = counts.filter(pc.invert(pc.is_in(counts["task"], pa.array(suite.balanced, pa.string()))))
-    write_questions(replace(question_set, questions=asked, frequencies=counts), context.folder)
+    return replace(question_set, questions=asked, frequencies=counts), training
 
 
 def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:

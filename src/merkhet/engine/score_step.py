@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
-from merkhet.analysis.findings import summarize_findings
+from merkhet.analysis.findings import ALL_ASKED, summarize_findings
 from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
@@ -129,7 +129,10 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     if params.conditions:  # Sentences about the effects of conditions come from the analyses.
         analyses = read_json(context.folder / "analyses.json")
         findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
-    findings["sentences"] += [*describe_missing_counts(tables.question_set, params.counting), *params.remarks]
+    missing = describe_missing_counts(tables.question_set, params.counting)
+    if missing and ALL_ASKED in findings["sentences"]:
+        findings["sentences"].remove(ALL_ASKED)
+    findings["sentences"] += [*missing, *params.remarks]
     write_json(context.folder / "findings.json", findings)
 
 

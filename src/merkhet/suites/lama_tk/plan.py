@@ -73,9 +73,7 @@ ONE_TRAINING = (
     "differences (options.trainings trains several times)."
 )
 FREQUENCY = "frequency"
-NO_BASELINE = (
-    f"The baseline {FREQUENCY} is left out: it counts answers in facts that no statement asks about, and there are none."
-)
+NO_BASELINE = f"The baseline {FREQUENCY} is left out: it counts answers in facts that no statement asks about, and there are none."
 ABOUT = (
     "How many facts with times a model can store, and what it answers from them: stored statements, and statements "
     "that it was never trained on."
