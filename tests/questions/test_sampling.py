@@ -1,4 +1,4 @@
-"""A limit draws items: all questions of an item come along, and every domain and relation is there as far as it goes."""
+"""A limit draws whole items, of every domain and relation as far as it goes."""
 
 from __future__ import annotations
 

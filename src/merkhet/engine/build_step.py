@@ -176,7 +176,7 @@ def _published_files(suite: Suite, path: Path) -> list[Path]:
 
 
 def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
-    """Reduce questions to the tasks of a study, and sample at most ``study.limit`` items per task (:func:`draw_questions`).
+    """Reduce questions to the tasks of a study, and draw at most ``study.limit`` items per task.
 
     If the study trains, all training questions are kept, whatever their task, because models may learn from them.
 

@@ -129,7 +129,7 @@ class TrainFrequencyBaseline(Baseline):
         self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Use the run's answer counts; ``questions`` are ignored. Without counts, all candidates are in random order."""
+        """Use the run's answer counts; ``questions`` are ignored. Without counts, every order is random."""
         self._scores.clear()
         self._frequency_ranks = {
             key: {answer: rank for rank, (answer, _) in enumerate(counter.most_common())}

@@ -73,7 +73,10 @@ ONE_TRAINING = (
     "differences (options.trainings trains several times)."
 )
 FREQUENCY = "frequency"
-NO_BASELINE = f"The baseline {FREQUENCY} is left out: it counts answers in facts that no statement asks about, and there are none."
+NO_BASELINE = (
+    f"The baseline {FREQUENCY} is left out: it counts answers in facts that no statement asks about, and there are "
+    "none."
+)
 ABOUT = (
     "How many facts with times a model can store, and what it answers from them: stored statements, and statements "
     "that it was never trained on."
@@ -295,7 +298,7 @@ class Memory:
         for condition in self.design.conditions:
             by_set.setdefault(condition.stored, []).append(condition)
         steps: list[AnyStep] = []
-        for stored, conditions in by_set.items():
+        for conditions in by_set.values():
             name = FREQUENCY if len(by_set) == 1 else f"{FREQUENCY}, {conditions[0].label}"
             asked = dict.fromkeys(set_file(asked) for condition in conditions for asked in condition.asked)
             params = RecallParams(

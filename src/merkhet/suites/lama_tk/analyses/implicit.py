@@ -34,7 +34,8 @@ _EXPLANATION = (
     "fact has stored control facts of the same subject. A control fact is wrong unless it also held in that year. "
     "Order: who was the first or the last to hold something, and who came before or after somebody, among the known "
     "facts and where they decide it. The two wordings are compared fact by fact. The baseline frequency ranks symbols "
-    "by how often they are masked in statements of other facts of the relation, if there are any; chance is a random order of all symbols. "
+    "by how often they are masked in statements of other facts of the relation, if there are any; chance is a random "
+    "order of all symbols. "
     f"{INTERVALS}"
 )
 

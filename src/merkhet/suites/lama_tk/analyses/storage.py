@@ -32,7 +32,8 @@ _EXPLANATION = (
     "conflict is therefore measured on the statements with one right answer, which both stored. A model that stores "
     "with conflict has more statements to store and may have seen each less often; a difference combines these "
     "effects. “Static” facts are stored without their times. The baseline frequency ranks symbols by how often they "
-    "are masked in statements of facts of the relation that no question asks about, if there are any; chance is a random order of all symbols. "
+    "are masked in statements of facts of the relation that no question asks about, if there are any; chance is a "
+    "random order of all symbols. "
     f"{INTERVALS}"
 )
 
