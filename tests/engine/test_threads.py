@@ -44,9 +44,7 @@ def candidate_scores(answer: Mapping[str, Any]) -> dict[str, float]:
 def closest_difference(answer: Mapping[str, Any]) -> float:
     """The smallest difference between a right answer's score and another candidate's."""
     scores = candidate_scores(answer)
-    return min(
-        abs(scores[gold] - score) for gold in answer["golds"] for text, score in scores.items() if text != gold
-    )
+    return min(abs(scores[gold] - score) for gold in answer["golds"] for text, score in scores.items() if text != gold)
 
 
 @pytest.mark.slow
@@ -71,7 +69,6 @@ def test_scores_with_one_and_two_threads_agree(model_folders: Mapping[str, Path]
         if answer["gold_ranks"] != other["gold_ranks"] or answer["prediction"] != other["prediction"]:
             (close if closest_difference(answer) < NOISE else different).append(key)
     counted = f"largest difference {worst:.1e}; {len(close)} of {len(one)} answers are decided by less than {NOISE}"
-    print(counted)
     assert worst < NOISE, counted
     assert not different, f"{different} differ although no score is that close; {counted}"
     rows, other_rows = ({_row_key(row): row for row in run.scores.to_pylist()} for run in (first, second))

@@ -11,12 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from all_cases import check_all
+from small_questions import asked_questions, small_questions
 
 import merkhet
 from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, FREQUENCIES, QUESTIONS, make_table
-from merkhet.engine.build_step import make_questions, select_asked
-from merkhet.engine.study import make_study
 from merkhet.models import MODELS
 from merkhet.models.loading import load_model
 from merkhet.models.protocol import NeedsAllQuestions
@@ -24,31 +23,13 @@ from merkhet.questions.answer_counts import add_unasked_counts
 from merkhet.questions.question_files import QuestionSet, read_questions, write_questions
 from merkhet.suites import SUITES
 
-KNOWLEDGE = {"quickstart": ["elements"], "kmir": ["elements"], "ontoprobe": ["ontology"], "lama-tk": ["offices"]}
-SETTINGS = {"ontoprobe": ["options.premises=5", "learning=null"], "lama-tk": ["options.candidates=8"]}
-TASKS = {"ontoprobe": ["SCO", "SPO", "rdfs9", "SCO-choice"]}
-LIMITS = {"kmir": 60, "lama-tk": 60}
 BASELINES = [name for name in MODELS if MODELS.about(name).startswith("baseline")]
 
 
 @pytest.fixture(scope="module", params=sorted(SUITES))
 def built(request: Any, made_once: Callable[..., Path]) -> tuple[str, Path]:
     """A suite, and the folder of its questions."""
-    name = request.param
-
-    def build(folder: Path) -> None:
-        given = {"tasks": TASKS.get(name, ()), "limit": LIMITS.get(name), "settings": SETTINGS.get(name, ())}
-        merkhet.build(name, knowledge=KNOWLEDGE.get(name, ()), out=folder, **given)
-
-    return name, made_once(f"blind-{name}", build)
-
-
-def asked_questions(name: str, folder: Path, limit: int | None) -> QuestionSet:
-    """What a run of the suite on the questions in ``folder`` asks, with its answer counts."""
-    suite = SUITES.get(name)
-    options = {"split": "test"} if "split" in suite.options.names() else {}
-    study = make_study({"suite": name, "data": str(folder), "limit": limit, "options": options}, "a test")
-    return select_asked(suite, make_questions(suite, study, Path()), study)[0]
+    return request.param, small_questions(made_once, request.param)
 
 
 def candidate_scores(asked: QuestionSet, baseline: str) -> dict[tuple[Any, ...], list[float]]:
