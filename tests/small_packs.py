@@ -50,7 +50,8 @@ PREDICATES = {
     "symbol": ("has the chemical symbol", "element", "symbol", "chemistry"),
     "category": ("is a", "element", "category", "chemistry"),
 }
-BASELINES = ("random", "frequency")
+BASELINES: tuple[Any, ...] = ("random", {"model": "random", "label": "coin"})
+"""Baselines that can be asked everything."""
 
 
 def facts() -> list[tuple[str, str, str]]:

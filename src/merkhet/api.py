@@ -51,7 +51,7 @@ def run(
         knowledge: Knowledge packs, folders or tables of facts to build questions from.
         models: Names, folders, mappings or loaded models.
         tasks: Tasks to ask; all tasks if empty.
-        limit: Maximum number of questions per task.
+        limit: Maximum number of facts or items per task; all questions about a drawn one are asked.
         seed: Random seed.
         settings: ``key=value`` changes to the study.
         out: Folder of the run, ``runs/<suite>`` by default.
@@ -175,7 +175,7 @@ def build(
         data: Path of existing questions, or of published files of the suite, to read instead of building.
         knowledge: Knowledge packs, folders or tables of facts to build questions from.
         tasks: Tasks to build; all tasks if empty.
-        limit: Maximum number of questions per task.
+        limit: Maximum number of facts or items per task; all questions about a drawn one are asked.
         seed: Random seed.
         settings: ``key=value`` changes to the study.
         engine: ``duckdb``, ``spark``, or the address of a cluster.

@@ -32,7 +32,7 @@ def test_run_prints_a_table_and_says_where_the_report_is(merkhet, tmp_path: Path
         "run", "quickstart", "--model", "frequency", "--model", "random", "--limit", "20", "--out", "run", check=0
     )
     assert "quickstart: 60 questions from" in done.stderr
-    assert "frequency: 60/60 questions" in done.stderr
+    assert "frequency: 20/20 questions" in done.stderr and "random: 60/60 questions" in done.stderr
     for word in ("completion R@1", "checking accuracy", "distinction accuracy", "chance", "random"):
         assert word in done.stdout
     assert "run/report.html" in done.stdout

@@ -93,7 +93,7 @@ def test_models_that_cannot_memorize(refuse, model_folders: dict[str, Path]) -> 
     line = refuse("memorize", "storage", "--model", model_folders["gpt2"], "--out", "run")
     assert "only masked models can memorize, and gpt2 is a causal model" in line
     line = refuse("memorize", "storage", "--model", "frequency", "--out", "run")
-    assert "frequency is a baseline (which every run asks)" in line
+    assert "frequency is a baseline (which every run asks if it can)" in line
     assert "2x" in refuse("memorize", "storage", "--model", "random:2x", "--out", "run")
 
 

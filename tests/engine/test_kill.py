@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from killed_runs import forked_server, run_killed, run_quietly
 from ray_runs import Listener, same_answers, same_bytes
-from small_packs import run_small, small_pack
+from small_packs import BASELINES, run_small, small_pack
 
 KILLS = 20
 
@@ -19,15 +19,15 @@ def test_killed_once_within_a_block_and_resumed(made_once: Any, tmp_path: Path) 
     """The process ends while it asks the second model; blocks that were answered are not asked again."""
     pack = small_pack(made_once)
     expected = run_small(pack, tmp_path / "undisturbed")
-    killed = {"label": "frequency", "after": 70}
-    options = {"models": ["random", "frequency"], "knowledge": [str(pack)], "settings": ["report=none"]}
+    killed = {"label": "coin", "after": 70}
+    options = {"models": list(BASELINES), "knowledge": [str(pack)], "settings": ["report=none"]}
     run_killed("quickstart", killed, tmp_path, out=str(tmp_path / "run"), **options)
     assert not (tmp_path / "run" / "scores.json").exists()
     parts = sorted(file.name for file in (tmp_path / "run").rglob(".merkhet/work/*/*/*.parquet"))
     assert parts == ["00000.parquet", "00001.parquet"]
     listener = Listener()
     done = run_small(pack, tmp_path / "run", progress=listener)
-    assert listener.first == {"frequency": 64} and listener.done == {"frequency": 99}
+    assert listener.first == {"coin": 64} and listener.done == {"coin": 99}
     assert same_bytes(expected.folder, done.folder, "scores.json", "scores.parquet", "findings.json")
     assert same_answers(expected.folder, done.folder)
     assert not list(done.folder.rglob("*.tmp")) and not (done.folder / ".merkhet" / "work").exists()

@@ -21,7 +21,7 @@ from merkhet.engine.executor import execute
 from merkhet.engine.plan import NOTHING, Nothing, Plan, Step, StepContext
 from merkhet.engine.run_folder import open_run
 from merkhet.questions.statements import statement_question_ids
-from merkhet.suites.lama_tk.memory_sets import Design, make_design, remaining_conditions, set_file
+from merkhet.suites.lama_tk.memory_sets import COUNTED, Design, make_design, remaining_conditions, set_file
 from merkhet.suites.lama_tk.options import LamaTkOptions
 
 SETTINGS = {"epochs": 4, "batch_size": 32, "learning_rate": 0.003, "evaluate_every": 2, "vocabulary": 400}
@@ -100,6 +100,7 @@ def test_questions_and_answers_are_all_that_was_asked_with_names(stored: merkhet
     asked = {
         (row["task"], row["statement_id"])
         for file in (stored.folder / ".merkhet" / "sets").glob("*.parquet")
+        if file.stem != COUNTED
         for row in read_table(STATEMENTS, file).to_pylist()
     }
     assert stored.record["questions"]["count"] == len(asked) and "sampled" not in stored.record
@@ -124,6 +125,24 @@ def test_questions_and_answers_are_all_that_was_asked_with_names(stored: merkhet
         assert counts[f"{who}, 200 facts", "statement"] == sets["200-facts"]
         assert counts[f"{who}, 40 facts", "statement"] == sets["40-facts"]
     assert "⟦" not in "".join(row["prompt"] for row in by_id.values())
+
+
+def test_the_baseline_counts_only_facts_that_no_statement_asks_about(stored: merkhet.Run) -> None:
+    counted = read_table(STATEMENTS, stored.folder / set_file(COUNTED))
+    asked = {fact for facts in stored.questions.questions["facts"].to_pylist() for fact in facts}
+    known = {row["fact_id"]: frozenset((row["subject"], row["object"])) for row in stored.questions.facts.to_pylist()}
+    other = set(counted["fact_id"].to_pylist())
+    assert other and not other & asked
+    assert not {known[fact] for fact in other} & {known[fact] for fact in asked}
+
+
+def test_without_other_facts_there_is_no_baseline(tmp_path: Path) -> None:
+    done = merkhet.run(str(study(tmp_path, {"epochs": 1}, report="html", sizes=["all"])), out=tmp_path / "run")
+    assert not any("frequency" in model for model, _, _ in overall(done))
+    [told] = [sentence for sentence in done.findings["sentences"] if "left out" in sentence]
+    assert told.startswith("The baseline frequency is left out: it counts answers in facts that no statement asks")
+    columns = [column for found in done.analyses for table in found["tables"] for column in table["columns"]]
+    assert columns and not any("frequency" in str(column) for column in columns)
 
 
 def test_the_report_counts_what_was_asked(stored: merkhet.Run) -> None:

@@ -102,7 +102,7 @@ def processes(folder: Path) -> list[int]:
 
 
 def test_two_workers_give_the_bytes_that_one_process_gives(on_ray, here, model_folders, tmp_path: Path) -> None:
-    models = (str(model_folders["bert-uncased"]), str(model_folders["gpt2"]), "frequency")
+    models = (str(model_folders["bert-uncased"]), str(model_folders["gpt2"]), "random")
     alone = here(tmp_path / "alone", *models)
     listener = Listener()
     shared = on_ray(tmp_path / "shared", *models, listener=listener)
@@ -111,7 +111,7 @@ def test_two_workers_give_the_bytes_that_one_process_gives(on_ray, here, model_f
     # Two workers for each of the two models, none of them this process; the baseline was asked here.
     found = processes(shared.folder)
     assert len(set(found)) == 4 and os.getpid() not in found
-    assert listener.done == {"bert-uncased": 360, "gpt2": 360, "frequency": 360}
+    assert listener.done == {"bert-uncased": 360, "gpt2": 360, "random": 360}
     # What is told of the models is told of them here too, with the work of all workers added up.
     told = ("name", "kind", "fingerprint", "questions", "parameters", "dtype", "rows", "tokens")
     for one, other in zip(alone.record["models"], shared.record["models"], strict=True):

@@ -168,7 +168,7 @@ def test_stand_ins_write_one_of_the_candidates() -> None:
     asked = [Question(f"q{i}", "t", "It is [MASK].", ("Rome",), "Rome", candidates) for i in range(600)]
     texts = [one.text for one in random.write_answers(asked, random.writing_methods)]
     assert all(150 < texts.count(name) < 250 for name in candidates)
-    frequency.prepare(asked, [])
+    frequency.prepare(asked, [{"task": "t", "relation": "t", "answer": "Rome", "count": 2}])
     assert {one.text for one in frequency.write_answers(asked, frequency.writing_methods)} == {"Rome"}
     empty = [Question("q", "t", "It is [MASK].", ("Rome",), "Rome", ())]
     assert next(iter(random.write_answers(empty, ("uniform",)))).unusable == "the list of candidates is empty"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 from all_cases import check_all
@@ -109,13 +111,31 @@ def test_only_the_last_word_is_kept_where_a_relation_is_shortened(world, complet
     assert {row["target"] for row in completions(knowledge, relation)} == {"tala", "yen", "peso"}
 
 
-def test_frequencies_count_the_facts_of_each_answer(world, make):
-    knowledge = world(("a", "is-a", "owl"), ("b", "is-a", "owl"), ("c", "is-a", "cat"))
-    rows = make(knowledge, of(IS_A), "completion").frequencies.to_pylist()
-    assert [(row["relation"], row["answer"], row["count"]) for row in rows] == [
-        ("is-a", "a cat", 1),
-        ("is-a", "an owl", 2),
-    ]
+def test_frequencies_count_the_facts_that_no_question_is_about(world, make):
+    kinds = {f"s{i}": ("owl", "cat", "emu")[i % 3] for i in range(30)}
+    knowledge = world(*((name, "is-a", kind) for name, kind in kinds.items()))
+    made = make(knowledge, of(IS_A), "completion", limit=10)
+    subjects = {row["fact_id"]: row["subject"] for row in made.facts.to_pylist()}
+    asked = {subjects[fact] for row in made.questions.to_pylist() for fact in row["facts"]}
+    shown = {"owl": "an owl", "cat": "a cat", "emu": "an emu"}
+    expected = Counter(shown[kind] for name, kind in kinds.items() if name not in asked)
+    assert len(asked) == 10 and expected.total() == 20
+    rows = made.frequencies.to_pylist()
+    assert {row["answer"]: row["count"] for row in rows if row["relation"] == "is-a"} == expected
+    assert make(knowledge, of(IS_A), "completion").frequencies.num_rows == 0
+
+
+def test_a_symmetric_fact_and_another_relation_of_the_pair_are_not_counted(world, make):
+    near = [(f"s{i}", "near", f"o{i}") for i in range(12)]
+    knowledge = world(*near, *((o, "near", s) for s, _, o in near), ("p", "near", "q"), ("r", "near", "q"))
+    made = make(knowledge, of(replace(NEAR, asks=("object", "subject"))), "completion", limit=4)
+    by_id = {row["fact_id"]: row for row in made.facts.to_pylist()}
+    asked = {
+        frozenset((by_id[f]["subject"], by_id[f]["object"])) for q in made.questions.to_pylist() for f in q["facts"]
+    }
+    hidden = {name for pair in asked for name in pair} - {"q"}
+    assert hidden and made.frequencies.num_rows
+    assert not hidden & {row["answer"].lower() for row in made.frequencies.to_pylist()}
 
 
 def test_statements_are_balanced_also_where_relations_run_out(world, ask):

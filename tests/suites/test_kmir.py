@@ -71,9 +71,11 @@ def test_what_was_built_twice_is_the_same(kmir_few: Path, tmp_path: Path) -> Non
 
 
 def test_a_limit_takes_whole_q_sets(tmp_path: Path) -> None:
-    made = merkhet.build("kmir", out=tmp_path / "some", knowledge=["elements"], tasks=["completion"], limit=60)
-    sets = Counter(made.questions["qset"].to_pylist())
-    assert made.questions.num_rows == 60
+    given = {"knowledge": ["elements"], "tasks": ["completion"]}
+    some = merkhet.build("kmir", out=tmp_path / "some", limit=60, **given).questions.to_pylist()
+    sets = Counter(row["qset"] for row in some)
+    every = Counter(merkhet.build("kmir", out=tmp_path / "all", **given).questions["qset"].to_pylist())
+    assert len(sets) == 60 and all(every[qset] == count for qset, count in sets.items())
     assert sum(count > 1 for count in sets.values()) > len(sets) / 2
 
 

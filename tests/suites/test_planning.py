@@ -44,7 +44,7 @@ def test_every_step_reads_what_an_earlier_one_has_written() -> None:
 
 def test_a_label_names_a_baseline(made_once, tmp_path: Path) -> None:
     models = [{"model": "frequency", "label": "most frequent"}, {"model": "random", "label": "coin"}]
-    run = run_small(small_pack(made_once), tmp_path / "run", *models)
+    run = run_small(small_pack(made_once), tmp_path / "run", *models, limit=10)
     assert set(run.scores["model"].to_pylist()) == {"most frequent", "coin"}
     assert run.findings["comparisons"] == []
 

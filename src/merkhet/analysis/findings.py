@@ -21,6 +21,9 @@ from merkhet.metrics.metrics import Metric
 
 _CLOSE = 1e-9
 
+ALL_ASKED = "Every question could be asked of every model."
+"""Sentence of a run without unusable answers."""
+
 
 def summarize_findings(
     *,
@@ -209,7 +212,7 @@ def _describe_missing_intervals(
 
 def _describe_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
     if not unusable:
-        return "Every question could be asked of every model."
+        return ALL_ASKED
     parts = [f"{count} of {model} ({reason})" for (model, reason), count in unusable.most_common(3)]
     more = len(unusable) - len(parts)
     tail = f" and {more} more {'kind' if more == 1 else 'kinds'}" if more > 0 else ""

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.types import AnalysisInput, Estimate, TableRow
+from merkhet.analysis.types import AnalysisInput, Estimate, Table, TableRow
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question, question_column
 from merkhet.core.text import percent
@@ -234,6 +234,17 @@ class MemorizedRun:
             (row["model"], row["task"], row["metric"], *(row.get(name) for name in _GROUPS)): row
             for row in reversed(self.scores)
         }
+
+
+def drop_missing_baseline(table: Table) -> Table:
+    """Drop the columns of the frequency baseline if they are empty, because it had no answers to count."""
+    kept = [
+        index
+        for index, column in enumerate(table.columns)
+        if not column.name.startswith(FREQUENCY) or any(row[index] is not None for row in table.rows)
+    ]
+    rows = tuple(tuple(row[index] for index in kept) for row in table.rows)
+    return replace(table, columns=tuple(table.columns[index] for index in kept), rows=rows)
 
 
 def make_comparisons(

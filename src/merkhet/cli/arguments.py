@@ -29,7 +29,7 @@ Model = Annotated[
     ),
 ]
 Task = Annotated[list[str] | None, typer.Option(metavar="TASK", help="Only this task. Repeatable.")]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum number of questions per task.")]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Maximum number of facts or items per task.")]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Random seed.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the study. Repeatable.")

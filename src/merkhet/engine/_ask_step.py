@@ -90,6 +90,9 @@ def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlo
     question_set = run_tables(folder).question_set
     run_questions = sorted(question_set.as_questions(), key=lambda q: (len(q.prompt), q.question_id))
     questions = [question for question in run_questions if is_selected(question, params.tasks, params.kinds)]
+    if params.needs_counts:
+        counted = set(question_set.frequencies["task"].to_pylist())
+        questions = [question for question in questions if question.task in counted]
     compares_senses = getattr(PROBES.get(params.probe, home), "compares_senses", False)
     if params.matching_form_only:
         questions = [question for question in questions if bool(question.words) == compares_senses]

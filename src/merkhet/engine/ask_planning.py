@@ -245,6 +245,7 @@ def make_ask_step(
         soft=tuple(soft),
         learned=learned,
         pseudowords=pseudowords,
+        needs_counts=bool(getattr(model.instance, "needs_counts", False)),
     )
     examples = (TRAINING_FILE,) if choice.options.get("shots") else ()
     inputs = (*QUESTION_TABLES, *((learned,) if learned else ()), *soft, *examples)

@@ -56,6 +56,8 @@ class AskParams:
     learned: str | None = None
     """Path of the training record (``learned.json``) whose weights are used; None for the original weights."""
     pseudowords: PseudowordSettings | None = None
+    needs_counts: bool = False
+    """Whether only the tasks with answer counts are asked, because the model answers by these."""
     shard: tuple[int, int] | None = None
     """Number of the shard and number of shards; None if the step asks all questions."""
 

@@ -18,6 +18,7 @@ from merkhet.engine.question_origin import ORIGIN, find_origin, published_files
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import SplitOptions
+from merkhet.questions.answer_counts import TRAINING_SPLITS, add_unasked_counts, without_asked_training
 from merkhet.questions.question_files import (
     ABOUT_FILE,
     QUESTION_FILES,
@@ -72,12 +73,21 @@ def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     """Write the questions of a study into the run's folder, with training questions in a separate file."""
     study, suite = context.params.study, context.runtime.suite
     question_set = make_questions(suite, study, context.home, context.runtime.engine)
-    asked, training = _split_questions(suite, question_set, study)
+    asked, training = select_asked(suite, question_set, study)
     if question_set.about[ORIGIN]["kind"] == "imported":
-        asked = _restore_order(asked, question_set.questions)
+        asked = replace(asked, questions=_restore_order(asked.questions, question_set.questions))
     if TRAINING_FILE in context.step.outputs:
         write_table(QUESTIONS, training, context.folder / TRAINING_FILE)
-    write_questions(replace(question_set, questions=asked), context.folder)
+    write_questions(asked, context.folder)
+
+
+def select_asked(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[QuestionSet, pa.Table]:
+    """Return the questions to ask with their answer counts, and the questions of the splits train and dev."""
+    asked, training = _split_questions(suite, question_set, study)
+    counts = without_asked_training(question_set.frequencies, asked)
+    counts = add_unasked_counts(counts, question_set.questions, asked, question_set.facts)
+    counts = counts.filter(pc.invert(pc.is_in(counts["task"], pa.array(suite.balanced, pa.string()))))
+    return replace(question_set, questions=asked, frequencies=counts), training
 
 
 def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:
@@ -99,7 +109,7 @@ def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> t
         )
     if study.limit is not None:
         asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, question_set.premises)
-    training_splits = pa.array([name for name in ("train", "dev") if name != split])
+    training_splits = pa.array([name for name in TRAINING_SPLITS if name != split])
     training = table.filter(pc.is_in(table["split"], training_splits)) if study.trains else empty
     if study.trains and study.data is not None and not options.allows_leaks:
         check_splits(pa.concat_tables([asked, training]), question_set.facts, pairs=suite.splits_keep_pairs)
@@ -171,7 +181,7 @@ def _read_data(suite: Suite, study: Study, home: Path) -> QuestionSet:
 
 
 def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
-    """Reduce questions to the tasks of a study, and sample at most ``study.limit`` questions per task.
+    """Reduce questions to the tasks of a study, and draw at most ``study.limit`` items per task.
 
     If the study trains, all training questions are kept, whatever their task, because models may learn from them.
 
@@ -184,7 +194,7 @@ def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
         if task not in tasks:
             source = study.data or ", ".join(study.knowledge)
             raise InputError(f"{source} has no questions of the task {task!r}; {did_you_mean(task, tasks)}")
-    is_training = pc.fill_null(pc.is_in(table["split"], pa.array(["train", "dev"])), False)
+    is_training = pc.fill_null(pc.is_in(table["split"], pa.array(TRAINING_SPLITS)), False)
     training = table.filter(is_training) if study.trains else table.slice(0, 0)
     asked = askable = table.filter(pc.invert(is_training)) if study.trains else table
     if study.tasks:
@@ -193,4 +203,5 @@ def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
         )
     if study.limit is not None and SplitOptions.of(study).split is None:
         asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), askable, question_set.premises)
-    return replace(question_set, questions=pa.concat_tables([asked, training]))
+    counts = add_unasked_counts(question_set.frequencies, table, asked, question_set.facts)
+    return replace(question_set, questions=pa.concat_tables([asked, training]), frequencies=counts)

@@ -49,7 +49,7 @@ class RecallParams:
     asked: tuple[str, ...]
     """Files of the statement sets that the model is asked to recall."""
     stored: str
-    """File of the statement set that the model was trained on."""
+    """File of the statement set that the model was trained on, or whose targets the baseline counts."""
     fingerprint: str = ""
     kind: str = "masked"
     probe: str = PROBE
@@ -148,7 +148,7 @@ def recall(context: StepContext[RecallParams, ModelRuntime]) -> None:
 def recall_by_frequency(context: StepContext[RecallParams, Nothing]) -> None:
     """Write the answers and the record of the frequency baseline.
 
-    The baseline knows only how often each symbol is masked in the stored statements.
+    The baseline knows only how often each symbol is masked in statements of facts that no question asks about.
     """
     stored = read_table(STATEMENTS, context.folder / context.params.stored)
     symbols = read_table(SYMBOLS, context.folder / SYMBOLS_FILE)

@@ -82,6 +82,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         names=card.names,
         conditions=asking.conditions,
         remarks=asking.remarks,
+        counting=_counting_baselines(asking),
     )
     analyses = _analysis_steps(resolved, findings, asking)
     # With several conditions, the findings repeat the sentences of the analyses.
@@ -177,6 +178,15 @@ def _add_chat_metrics(metrics: Sequence[str], asking: AskingSteps) -> list[str]:
 
 def _asks_chat(asking: AskingSteps) -> bool:
     return any(step.params.probe in CHAT_PROBES for step in asking.asks)
+
+
+def _counting_baselines(asking: AskingSteps) -> dict[str, tuple[str, ...]]:
+    """Return the tasks of each baseline that answers by answer counts, by its name; no tasks means all."""
+    tasks: dict[str, list[tuple[str, ...]]] = {}
+    for step in asking.asks:
+        if getattr(step.params, "needs_counts", False):
+            tasks.setdefault(step.params.name, []).append(step.params.tasks)
+    return {name: () if () in parts else tuple(dict.fromkeys(sum(parts, ()))) for name, parts in tasks.items()}
 
 
 def _plan_headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSteps) -> HeadlinePlan:

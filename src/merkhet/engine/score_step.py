@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
-from merkhet.analysis.findings import summarize_findings
+from merkhet.analysis.findings import ALL_ASKED, summarize_findings
+from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
+from merkhet.core.text import join_names
 from merkhet.engine.headline import HeadlinePlan, asked_tasks, choose_headline
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
@@ -21,6 +23,7 @@ from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers
+from merkhet.questions.answer_counts import NO_COUNTS
 from merkhet.questions.question_files import QuestionSet
 
 _FIXED_KEYS = (
@@ -60,6 +63,8 @@ class FindingsParams:
     """Training condition of each model; empty if models are not trained under conditions."""
     remarks: tuple[str, ...] = ()
     """Sentences that are appended to the findings."""
+    counting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Tasks of each baseline that answers by answer counts, by its name; no tasks means all."""
 
     def headline_metrics(self, questions: pa.Table, scores: pa.Table, home: Path) -> list[tuple[str, Metric]]:
         """Return the task and the loaded metric of each headline score."""
@@ -68,9 +73,15 @@ class FindingsParams:
 
 
 def collect_answers(context: StepContext[Nothing, Nothing]) -> None:
-    """Concatenate the answers of all models into answers.parquet, in the order of the asking steps."""
-    parts = [read_table(ANSWERS, context.folder / name) for name in context.step.inputs]
-    write_table(ANSWERS, pa.concat_tables(parts), context.folder / context.step.outputs[0])
+    """Concatenate the answers of all models into answers.parquet, in the order of the asking steps.
+
+    Raises:
+        InputError: No model was asked a question.
+    """
+    answers = pa.concat_tables([read_table(ANSWERS, context.folder / name) for name in context.step.inputs])
+    if not answers.num_rows and run_tables(context.folder).question_set.frequencies.num_rows == 0:
+        raise InputError(f"no frequency baseline can be asked: {NO_COUNTS}; name another model (--model)")
+    write_table(ANSWERS, answers, context.folder / context.step.outputs[0])
 
 
 def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
@@ -121,8 +132,30 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     if params.conditions:  # Sentences about the effects of conditions come from the analyses.
         analyses = read_json(context.folder / "analyses.json")
         findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
-    findings["sentences"] += params.remarks
+    missing = describe_missing_counts(tables.question_set, params.counting)
+    if missing and ALL_ASKED in findings["sentences"]:
+        findings["sentences"].remove(ALL_ASKED)
+    findings["sentences"] += [*missing, *params.remarks]
     write_json(context.folder / "findings.json", findings)
+
+
+def describe_missing_counts(question_set: QuestionSet, counting: Mapping[str, Sequence[str]]) -> list[str]:
+    """Name the tasks that baselines are not asked, because there are no answers to count.
+
+    Args:
+        counting: Tasks of each baseline that answers by answer counts, by its name; no tasks means all.
+    """
+    questions = question_set.questions
+    asked = questions.filter(pc.is_null(questions["words"]))["task"].unique().to_pylist()
+    counted = set(question_set.frequencies["task"].to_pylist())
+    sentences = []
+    for name, chosen in counting.items():
+        tasks = [task for task in asked if not chosen or task in chosen]
+        missing = [task for task in tasks if task not in counted]
+        if missing:
+            of_tasks = "" if missing == tasks else f" of {join_names(missing)}"
+            sentences.append(f"{name} is left out{of_tasks}: {NO_COUNTS}.")
+    return sentences
 
 
 def question_classes(question_set: QuestionSet, column: str | None) -> dict[str, str]:

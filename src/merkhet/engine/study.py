@@ -53,7 +53,7 @@ class ProbeChoice(BaseModel):
 
 
 class LearningChoice(BaseModel):
-    """The training of a study: learner, its settings, and the maximum number of training questions per task."""
+    """The training of a study: learner, its settings, and the maximum number of items per task to learn from."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

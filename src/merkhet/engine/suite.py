@@ -89,6 +89,8 @@ class Suite:
     """Name of the experiment if models memorize facts; None for other suites."""
     published_methods: str = "{methods}"
     """Sentences for the methods section about questions from published files; ``{methods}`` stands for ``methods``."""
+    balanced: tuple[str, ...] = ()
+    """Tasks whose right answers are equally frequent by design, so that answer counts are of no use."""
     splits_keep_pairs: bool = True
     """Whether all facts about the same two entities must be in the same split."""
 

@@ -69,12 +69,16 @@ class Network:
         self.comparing_methods = self.word_embeddings.methods
 
     def describe(self) -> dict[str, str | int | float]:
-        """Describe the network: architecture, number of parameters, dtype and device."""
+        """Describe the network: architecture, number of parameters, dtype, device and, on a CPU, number of threads."""
+        import torch
+
+        device = self.model.device.type
         return {
             "architecture": type(self.model).__name__,
             "parameters": int(sum(p.numel() for p in self.model.parameters())),
             "dtype": str(self.model.dtype).removeprefix("torch."),
-            "device": self.model.device.type,
+            "device": device,
+            **({"threads": torch.get_num_threads()} if device == "cpu" else {}),
         }
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:

@@ -25,6 +25,8 @@ class Baseline:
 
     kind = "baseline"
     methods: tuple[str, ...] = ()
+    needs_counts = False
+    """Whether the baseline answers by answer counts. It is then asked only the tasks that have counts."""
 
     def __init__(self, name: str, *identity: Any) -> None:
         self.name = name
@@ -102,25 +104,24 @@ class ConstantBaseline(Baseline):
 class FrequencyBaseline(_WritingBaseline):
     """Baseline that prefers frequent answers: a candidate's score is how often it is right in the same relation.
 
-    If the suite has answer counts, these are used. A suite gives counts per relation, or per task under the task's
-    name. Otherwise the right answers of the run's questions are counted. Candidates with equal counts are tied.
+    Answers are counted in training questions or in facts that no question asks about, never in the questions asked.
+    Counts are per relation, or per task under the task's name. Candidates with equal counts are tied.
     """
 
     methods: tuple[str, ...] = ("count",)
     writing_methods = methods
+    needs_counts = True
 
     def __init__(self, name: str = "frequency") -> None:
-        super().__init__(name, "merkhet frequency baseline", 1)
+        super().__init__(name, "merkhet frequency baseline", 2)
         self._counts: dict[tuple[str, str], Counter[str]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Use the suite's counts; without them, count the right answers of each task and relation."""
+        """Use the run's answer counts; ``questions`` are ignored."""
         self._counts = _count_answers(frequencies)
-        for question in questions if not frequencies else ():
-            self._counts[question.task, question.relation][question.target] += 1
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score each candidate by the number of times it is the right answer in the same relation."""
+        """Score each candidate by the number of times it is right in the same relation, among the counted answers."""
         for index, question in enumerate(questions):
             keys = (question.task, question.relation), (question.task, question.task)
             counts = next((self._counts[key] for key in keys if self._counts.get(key)), Counter())
@@ -131,12 +132,13 @@ class FrequencyBaseline(_WritingBaseline):
 class TrainFrequencyBaseline(Baseline):
     """Baseline that ranks answers of training questions by frequency, and then all other candidates at random.
 
-    The suite provides the counts of training answers; among equal counts, the answer listed first is ranked first. The
+    The run provides the counts of training answers; among equal counts, the answer listed first is ranked first. The
     other candidates follow in twenty random orders, and each order is a repeat. Questions with the same list of
     candidates have the same random orders.
     """
 
     methods: tuple[str, ...] = ("shuffles",)
+    needs_counts = True
     shuffles = 20
 
     def __init__(self, name: str = "train-frequency", seed: int = 0) -> None:
@@ -147,7 +149,7 @@ class TrainFrequencyBaseline(Baseline):
         self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
-        """Use the suite's counts; without them, all candidates are ranked at random."""
+        """Use the run's answer counts; ``questions`` are ignored. Without counts, every order is random."""
         self._scores.clear()
         self._frequency_ranks = {
             key: {answer: rank for rank, (answer, _) in enumerate(counter.most_common())}

@@ -130,13 +130,13 @@ class ComparesSenses(Protocol):
 
 @runtime_checkable
 class NeedsAllQuestions(Protocol):
-    """A model that must see all questions of a run before it answers one, such as the frequency baseline."""
+    """A model that is prepared for all questions of a run before it answers one, such as the frequency baseline."""
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
         """Prepare for a run.
 
         Args:
-            questions: All questions of the run.
-            frequencies: Answer counts as mappings with the keys task, relation, answer and count. Empty if the suite
-                has no counts.
+            questions: All questions of the run, with their right answers. A baseline must not use these.
+            frequencies: Answer counts as mappings with the keys task, relation, answer and count. They come from
+                training questions or from facts that no question asks about; empty if there are none.
         """

@@ -1,4 +1,4 @@
-"""Sampling of questions by seed and content, and addition of the premise questions that a sample needs."""
+"""Sampling of items by seed and content, and addition of the premise questions that a sample needs."""
 
 from __future__ import annotations
 
@@ -10,31 +10,39 @@ from merkhet.core.schemas import QUESTIONS, validate
 
 
 def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
-    """Sample at most ``limit`` questions of each task; return them sorted by id.
+    """Draw at most ``limit`` items of each task; return all of their questions, sorted by id.
 
-    Questions about the same fact are drawn together, so consistency can be measured; the limit may cut off the last
-    group. Domains take turns, and so do the relations in a domain. Questions that compare senses of a word are drawn
-    one by one, so the sample covers many words. The sample does not depend on the order of ``questions``.
+    An item is what questions have in common: the question set (``qset``), else the first fact, else the question
+    itself. All questions of a drawn item are drawn: its paraphrases, masked names and premise settings. Questions that
+    compare senses of a word are items of their own, so the sample covers many words.
+
+    Each domain gets an item before any domain gets a second one, and each relation gets an item before any relation
+    gets a second one. After that, domains take turns, and so do the relations in a domain. A sample contains every
+    smaller sample, and does not depend on the order of ``questions``.
     """
     with duckdb.connect() as connection:
         connection.register("pool", questions)
         sample = connection.sql(
             """with asked as (
-                select question_id, task, coalesce(domain, '') as domain, split_part(coalesce(template, ''), '/', 1)
-                    as relation, coalesce(case when words is null then qset end, question_id) as qset from pool
-            ), sets as (
-                select task, domain, relation, qset, row_number() over (partition by task, domain, relation
-                    order by md5(concat_ws(chr(31), $seed, qset)), qset) as turn
-                from asked group by task, domain, relation, qset
+                select question_id, task, coalesce(domain, '') as domain,
+                    split_part(coalesce(template, ''), '/', 1) as relation,
+                    coalesce(case when words is null then coalesce(qset, facts[1]) end, question_id) as item from pool
+            ), items as (
+                select task, item, min(domain) as domain, min(relation) as relation from asked group by task, item
+            ), turns as (
+                select *, row_number() over (partition by task, domain, relation
+                    order by md5(concat_ws(chr(31), $seed, item)), item) as turn
+                from items
             ), placed as (
                 select *, row_number() over (partition by task, domain order by turn, md5(relation), relation) as later
-                from sets
+                from turns
             ), drawn as (
-                select question_id from asked join placed using (task, domain, relation, qset)
-                qualify row_number() over (
-                    partition by task order by later, md5(domain), domain, relation, qset, question_id) <= $limit
+                select task, item from placed qualify row_number() over (
+                    partition by task order by turn > 1, later, md5(domain), domain, relation, item) <= $limit
             )
-            select pool.* from pool join drawn using (question_id) order by question_id""",
+            select pool.* from pool join asked using (question_id) semi join drawn
+                on drawn.task = asked.task and drawn.item = asked.item
+            order by question_id""",
             params={"seed": str(seed), "limit": limit},
         ).to_arrow_table()
     return validate(QUESTIONS, sample)

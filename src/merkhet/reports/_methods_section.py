@@ -167,7 +167,7 @@ def _methods(
                 next((way["method"] for way in ways if way["model"] == name), ""),
             )
             for name, model in by_name.items()
-            if name in baselines
+            if name in baselines and model.get("questions") != 0
         ),
         "statistics": _statistics(data, cite),
         "calibration": describe_calibration(calibration),

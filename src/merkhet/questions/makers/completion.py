@@ -126,7 +126,8 @@ def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
 def _sample_facts(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
     """Create the table ``to_complete`` of sampled facts, taken from the relations in turn, each with a template.
 
-    More facts are sampled than needed, because some have no distractors.
+    A fact that is asked about in several fields has one turn. More facts are sampled than needed, because some have no
+    distractors.
     """
     branches, fitting = [], []
     for ask in PLACEHOLDERS:
@@ -149,11 +150,12 @@ def _sample_facts(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
         f"""with askable as (
             select * from ({" union all ".join(branches)}) f
             qualify row_number() over (partition by rel, ask, said, name order by fact_id) = 1
+        ), drawn as (
+            select *, min({draw}) over (partition by rel, fact_id) as draw from askable
         ), turns as (
-            select *, row_number() over (partition by rel order by {draw}, fact_id, ask) as turn from askable
+            select * exclude (draw), dense_rank() over (partition by rel order by draw, fact_id) as turn from drawn
         ), sample as (
-            select * from turns
-            {"" if limit is None else f"order by turn, rel limit {2 * (limit + relation_count)}"}
+            select * from turns {_first_turns_sql(None if limit is None else 2 * (limit + relation_count))}
         ), fitted as (select *, {case_sql(fitting)} as fitting from sample)
         select * exclude (fitting),
             concat_ws(chr(31), fact_id, ask, {lookup_sql(builder.relation_numbers, "rel")}) as id,
@@ -190,11 +192,16 @@ def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
             having bool_or(wrong) and count(distinct lower(shown)) = count(*)
         ), turns as (
             select t.* exclude (turn), o.target, o.answers, o.choices,
-                row_number() over (partition by rel order by turn) as turn
+                dense_rank() over (partition by rel order by turn) as turn
             from to_complete t join offers o on o.id = t.id
         )
-        select * from turns {"" if limit is None else f"order by turn, rel limit {limit}"}""",
+        select * from turns {_first_turns_sql(limit)}""",
     )
+
+
+def _first_turns_sql(limit: int | None) -> str:
+    """Return SQL that keeps the first ``limit`` facts, taken from the relations in turn."""
+    return "" if limit is None else f"qualify dense_rank() over (order by turn, rel) <= {limit}"
 
 
 def _complete_field(builder: QuestionBuilder, relation: Relation, ask: str) -> list[Ambiguity]:

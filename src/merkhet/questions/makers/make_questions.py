@@ -81,11 +81,12 @@ def make_benchmark(
     if draw is not None:
         questions = draw(questions)
     domains = list(schema.domains) + sorted(set(domain_counts) - set(schema.domains) - {"None"})
+    is_sample = draw is not None or options.limit is not None
     return QuestionSet(
         questions,
         candidates=_candidates(builder, questions),
         facts=_facts(builder, questions),
-        frequencies=_frequencies(builder, tasks),
+        frequencies=_unasked_frequencies(builder, tasks) if is_sample else make_table(FREQUENCIES, []),
         entities=entities.filter(pc.is_in(entities["question_id"], questions["question_id"].combine_chunks())),
         about={
             "domains": domains,
@@ -174,8 +175,23 @@ def _facts(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     return validate(FACTS, table)
 
 
-def _frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
-    """Count the facts of each relation by the name in an asked field, inflected as in the slots."""
+def _unasked_frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
+    """Count the stated facts that no question is about, by relation and the name in an asked field.
+
+    Facts about the same two entities as a fact in use, in either order, are not counted: an inverse or symmetric fact
+    would reveal the answer. Names are inflected as in the slots. Needs the table ``used`` of :func:`_facts`.
+    """
+    builder.create_table(
+        "used_pairs",
+        "select distinct least(w.s, w.o) as a, greatest(w.s, w.o) as b from worded w join used u "
+        "on u.fact_id = w.fact_id",
+    )
+    builder.create_table(
+        "unused",
+        """select w.* from worded w anti join used u on u.fact_id = w.fact_id
+        anti join used_pairs p on p.a = least(w.s, w.o) and p.b = greatest(w.s, w.o)
+        where w.stated and w.asked""",
+    )
     parts = []
     for name, ask, form, begins in sorted(builder.slots):
         answer, join = f"w.{field_column(ask)}", ""
@@ -184,7 +200,7 @@ def _frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.Table:
         answer = f"capital({answer})" if begins else answer
         parts += [
             f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {answer} as answer, "
-            f"count(*) as count from worded w {join} where rel = {builder.relation_numbers[name]} and asked "
+            f"count(*) as count from unused w {join} where rel = {builder.relation_numbers[name]} "
             f"and {answer} is not null group by {answer}"
             for task in ("completion", "reasoning")
             if task in tasks

@@ -54,7 +54,9 @@ class MakerOptions:
 
     None offers all answers of the relation and drops questions with several right answers."""
     limit: int | None = None
-    """Maximum number of checks, distinctions and completions with choices, spread over relations and hierarchies."""
+    """Maximum number of facts with completions with choices, of checks and of distinctions.
+
+    They are spread over relations and hierarchies."""
     distinct_names: bool = False
     """Whether to skip facts in which one name contains the other ("A rocking chair is a kind of chair")."""
 

@@ -59,9 +59,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
     words = sensitive_words(home / options.sensitive if options.sensitive else None)
 
     def draw(table: pa.Table) -> pa.Table:
-        # If the study asks only one split, that split is sampled later.
-        limited = study.limit is not None and options.split is None
-        return draw_questions(table, study.limit or 0, study.seed) if limited else table
+        return draw_questions(table, study.limit or 0, study.seed)
 
     with scratch_folder("kmir") as folder:
         store = folder / "knowledge.duckdb"
@@ -78,7 +76,11 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
                 return apply_filters(table, filters)
 
-            benchmark = make_benchmark(tables, schema, maker_options, study.tasks, control, draw)
+            # If the study asks only one split, that split is sampled later.
+            is_limited = study.limit is not None and options.split is None
+            benchmark = make_benchmark(
+                tables, schema, maker_options, study.tasks, control, draw if is_limited else None
+            )
     if not benchmark.questions.num_rows:
         reasons = "; ".join(benchmark.about["remarks"][:3]) or "it holds no facts"
         raise InputError(
@@ -147,9 +149,10 @@ SUITE = Kmir(
         "groups": ["domain", "relation", "rule"],
         "options": {},
     },
-    run_defaults={"limit": 400},
+    run_defaults={"limit": 200},
     options=KmirOptions,
     published=FILES,
+    balanced=("checking", "distinction"),
     analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
     methods=(
         "Questions are made from facts by paraphrased templates, in the manner of KMIR. Completion leaves out one "

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError
-from merkhet.core.schemas import FREQUENCIES, QUESTIONS, validate
+from merkhet.core.schemas import QUESTIONS, validate
 from merkhet.engine.build_step import apply_limits
 from merkhet.engine.study import Study
 from merkhet.knowledge.store import KnowledgeBase
@@ -77,23 +77,22 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
     all_questions = _make_questions(statements, facts, pools)
     if study.limit is None and all_questions.num_rows > MAX_QUESTIONS:
         raise InputError(
-            f"{source} makes {all_questions.num_rows:,} questions, each with its own candidates; limit the questions "
+            f"{source} makes {all_questions.num_rows:,} questions, each with its own candidates; limit the facts "
             "of each task, such as --limit 1000"
         )
     data_card = {
         "sources": [f"{source}: {facts.table.num_rows:,} facts with times"],
         "remarks": [*reading_remarks, *facts.remarks, *remarks],
     }
-    frequencies = _frequencies(all_questions)
+    limited = apply_limits(QuestionSet(all_questions, facts=statement_facts(facts.table)), study)
     # Answers are added after sampling to save memory: a question on a parliament lists all of its members.
-    sampled = _add_answers(apply_limits(QuestionSet(all_questions), study).questions, statements, facts)
-    questions, candidates, dropped = add_candidates(sampled, pools)
+    questions, candidates, dropped = add_candidates(_add_answers(limited.questions, statements, facts), pools)
     if dropped:
         subject_phrase = "1 question is" if dropped == 1 else f"{dropped:,} questions are"
         data_card["remarks"].append(f"{subject_phrase} left out: all candidates are right.")
     fact_ids = pc.unique(pc.list_flatten(questions["facts"]))
     asked_facts = facts.table.filter(pc.is_in(facts.table["fact_id"], fact_ids))
-    return QuestionSet(questions, candidates, statement_facts(asked_facts), frequencies, data_card)
+    return QuestionSet(questions, candidates, statement_facts(asked_facts), limited.frequencies, data_card)
 
 
 def _make_statements(facts: TemporalFacts, wordings: Wordings, study: Study) -> tuple[pa.Table, list[str]]:
@@ -146,13 +145,3 @@ def _add_answers(questions: pa.Table, statements: pa.Table, facts: TemporalFacts
             join right_ones using (task, prompt) order by question_id"""
         ).to_arrow_table()
     return validate(QUESTIONS, table)
-
-
-def _frequencies(questions: pa.Table) -> pa.Table:
-    """Count how often each name is the target of a question, by task and relation."""
-    with open_workbench(questions=questions) as connection:
-        table = connection.sql(
-            """select task, split_part(template, '/', 1) as relation, target as answer, count(*) as count
-            from questions group by all order by all"""
-        ).to_arrow_table()
-    return validate(FREQUENCIES, table)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 
 ALL_FACTS_FILE = ".merkhet/known.parquet"
 STATEMENT, UNSEEN, BOUNDARY, IMPLICIT, ORDER = "statement", "unseen", "boundary", "implicit", "order"
+COUNTED = "counted"
+"""Name of the set of statements whose targets the baseline counts: those of facts that no statement asks about."""
 TASKS = {
     "storage": (STATEMENT, UNSEEN),
     "boundary": (STATEMENT, BOUNDARY),
@@ -199,8 +201,10 @@ def make_sets(context: StepContext[SetsParams, SetsRuntime]) -> None:
     )
     remarks: dict[str, None] = {}
     sizes: dict[str, int] = {}
+    asked: set[str] = set()
     for name, recipe in params.recipes.items():
         table = maker.make(recipe)
+        asked.update(table["fact_id"].unique().to_pylist())
         remarks |= dict.fromkeys(read_remarks(table))
         sizes[name] = table.num_rows
         if not table.num_rows and name in params.stored:
@@ -210,10 +214,13 @@ def make_sets(context: StepContext[SetsParams, SetsRuntime]) -> None:
                 + (", or --set options.conflict=[with]" if qualifier else "")
             )
         write_table(STATEMENTS, table, context.folder / set_file(name))
+    counted = maker.make_unasked(asked)
+    write_table(STATEMENTS, counted, context.folder / set_file(COUNTED))
     for name, size in sizes.items():
         if sizes.get(f"{name}{_WITHOUT_SUFFIX}") == size and name in params.stored:
             count = params.recipes[name].facts
             remarks[f"No statement of {count:,} facts has several right answers: both conditions are equal."] = None
+    sizes[COUNTED] = counted.num_rows
     write_json(context.folder / ABOUT_SETS, {"statements": sizes, "remarks": [*params.remarks, *remarks]})
 
 
@@ -335,6 +342,16 @@ class _SetMaker:
                 return make_order_queries(facts, self.wordings, entities=self.entities)
             return make_implicit_queries(facts, self.wordings, seed=self.seed, entities=self.entities)
         return self._unseen_statements(recipe) if kind == UNSEEN else self._stored_statements(recipe)
+
+    def make_unasked(self, asked: Collection[str]) -> pa.Table:
+        """Make the statements of facts that share neither their id nor their two entities with the facts ``asked``."""
+        table = self.facts.table
+        is_asked = pc.is_in(table["fact_id"], value_set=pa.array(sorted(asked), pa.string()))
+        ends = [table[name].to_pylist() for name in ("subject", "object")]
+        pairs = [frozenset(pair) for pair in zip(*ends, strict=True)]
+        asked_pairs = {pair for pair, is_in in zip(pairs, is_asked.to_pylist(), strict=True) if is_in}
+        is_free = pa.array([pair not in asked_pairs for pair in pairs], pa.bool_())
+        return self._statements(replace(self.facts, table=table.filter(is_free)), ())
 
     def _stored_statements(self, recipe: Recipe) -> pa.Table:
         if recipe.relation:

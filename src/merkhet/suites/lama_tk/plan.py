@@ -38,6 +38,7 @@ from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.lama_tk.build import open_knowledge
 from merkhet.suites.lama_tk.memory_sets import (
     ALL_FACTS_FILE,
+    COUNTED,
     TASKS,
     Condition,
     Design,
@@ -72,6 +73,10 @@ ONE_TRAINING = (
     "differences (options.trainings trains several times)."
 )
 FREQUENCY = "frequency"
+NO_BASELINE = (
+    f"The baseline {FREQUENCY} is left out: it counts answers in facts that no statement asks about, and there are "
+    "none."
+)
 ABOUT = (
     "How many facts with times a model can store, and what it answers from them: stored statements, and statements "
     "that it was never trained on."
@@ -108,8 +113,11 @@ def memory_plan(resolved: ResolvedStudy, command: str) -> Plan:
         return Plan((_sets_step(resolved, options, design),), lambda folder: plan_rest(folder, design))
 
     def plan_rest(folder: Path, design: Design) -> Plan:
-        conditions = remaining_conditions(design, read_json(folder / ABOUT_SETS)["statements"])
-        suite = make_memorizing_suite(resolved, options, replace(design, conditions=conditions))
+        sizes = read_json(folder / ABOUT_SETS)["statements"]
+        conditions = remaining_conditions(design, sizes)
+        suite = make_memorizing_suite(
+            resolved, options, replace(design, conditions=conditions), has_counts=sizes[COUNTED] > 0
+        )
         metrics = [name for name in RECALL_METRICS if name in study.metrics] or list(RECALL_METRICS)
         ordered = study.model_copy(update={"metrics": metrics})
         return make_standard_plan(replace(resolved, suite=suite, study=ordered), command)
@@ -150,8 +158,14 @@ class MemorizingSuite(Suite):
         return self.memory.steps(resolved)
 
 
-def make_memorizing_suite(resolved: ResolvedStudy, options: LamaTkOptions, design: Design) -> MemorizingSuite:
-    """Return the variant of the LAMA-TK suite for a memorizing study."""
+def make_memorizing_suite(
+    resolved: ResolvedStudy, options: LamaTkOptions, design: Design, *, has_counts: bool
+) -> MemorizingSuite:
+    """Return the variant of the LAMA-TK suite for a memorizing study.
+
+    Args:
+        has_counts: Whether there are facts that no statement asks about, whose targets the baseline counts.
+    """
     suite, experiment = resolved.suite, options.experiment
     return MemorizingSuite(
         name=suite.name,
@@ -167,7 +181,7 @@ def make_memorizing_suite(resolved: ResolvedStudy, options: LamaTkOptions, desig
         published=suite.published,
         analyses=EXPERIMENT_ANALYSES[experiment],
         experiment=experiment,
-        memory=Memory(design, options.trainings),
+        memory=Memory(design, options.trainings, has_counts),
         names=suite.relation_names(resolved.study, resolved.home),
     )
 
@@ -199,7 +213,7 @@ def _check_model_kind(model: ResolvedModel) -> None:
         return
     kind = "an encoder without a masked head" if model.kind == "encoder" else f"a {model.kind} model"
     if model.kind == "baseline":
-        kind = "a baseline" + (" (which every run asks)" if model.name == FREQUENCY else "")
+        kind = "a baseline" + (" (which every run asks if it can)" if model.name == FREQUENCY else "")
     raise InputError(
         f"only masked models can memorize, and {model.name} is {kind}; leave it out, or name a masked model or "
         "random:2x128"
@@ -236,7 +250,7 @@ def _sets_step(resolved: ResolvedStudy, options: LamaTkOptions, design: Design) 
         params,
         SetsRuntime(options.wordings),
         (FACTS_FILE, ALL_FACTS_FILE, SYMBOLS_FILE, ABOUT_FACTS),
-        (ABOUT_SETS, *(set_file(name) for name in design.recipes)),
+        (ABOUT_SETS, *(set_file(name) for name in (*design.recipes, COUNTED))),
         summarize_sets,
     )
 
@@ -247,6 +261,8 @@ class Memory:
 
     design: Design
     trainings: int
+    has_counts: bool
+    """Whether the frequency baseline has answers to count."""
 
     def asked_sets(self) -> list[str]:
         """Return the names of the sets that models are asked under any condition."""
@@ -262,7 +278,9 @@ class Memory:
             for number, condition in models
             for step in self._model_steps(resolved, number, condition, training)
         ]
-        baselines = self._baseline_steps()
+        baselines = self._baseline_steps() if self.has_counts else []
+        remarks = [] if self.has_counts else [NO_BASELINE]
+        remarks += [] if self.trainings > 1 else [ONE_TRAINING]
         asks = [step for step in (*first, *baselines) if step.kind == "ask"]
         return AskingSteps(
             (*first, *baselines),
@@ -270,19 +288,19 @@ class Memory:
             conditions={
                 step.params.name: TrainingCondition(step.params.base, **step.params.condition) for step in asks
             },
-            remarks=() if self.trainings > 1 else (ONE_TRAINING,),
+            remarks=tuple(remarks),
         )
 
     def _baseline_steps(self) -> list[AnyStep]:
         """Make one recall step of the frequency baseline for each stored set.
 
-        The baseline is asked the same statements as the models that store the set.
+        The baseline is asked the same statements as the models that store the set. It knows none of their facts.
         """
         by_set: dict[str, list[Condition]] = {}
         for condition in self.design.conditions:
             by_set.setdefault(condition.stored, []).append(condition)
         steps: list[AnyStep] = []
-        for stored, conditions in by_set.items():
+        for conditions in by_set.values():
             name = FREQUENCY if len(by_set) == 1 else f"{FREQUENCY}, {conditions[0].label}"
             asked = dict.fromkeys(set_file(asked) for condition in conditions for asked in condition.asked)
             params = RecallParams(
@@ -290,10 +308,10 @@ class Memory:
                 base=FREQUENCY,
                 condition=_condition_record(conditions[-1]),
                 asked=tuple(asked),
-                stored=set_file(stored),
+                stored=set_file(COUNTED),
                 kind="baseline",
             )
-            inputs = tuple(dict.fromkeys((SYMBOLS_FILE, set_file(stored), *asked)))
+            inputs = tuple(dict.fromkeys((SYMBOLS_FILE, set_file(COUNTED), *asked)))
             outputs = _answer_files(f"{_slug(name)}-{digest(name)[:6]}")
             steps.append(Step(f"recall {name}", "ask", recall_by_frequency, params, NOTHING, inputs, outputs))
         return steps

@@ -46,7 +46,7 @@ SUITE = LamaTk(
         "groups": ["relation", "mask", "conflict"],
         "options": {},
     },
-    run_defaults={"models": ["minilm-mlm", "frequency", "random"], "limit": 400},
+    run_defaults={"models": ["minilm-mlm", "frequency", "random"], "limit": 100},
     options=LamaTkOptions,
     analyses=("consistency",),
     published=FILES,

@@ -176,6 +176,7 @@ SUITE = Quickstart(
         "options": {},
     },
     options=QuickstartOptions,
+    balanced=("checking", "distinction"),
     methods=(
         "Completion leaves out one name of a fact; the distractors are names of other facts of the relation that are "
         "wrong in the sentence. Checking asks equally many true statements and statements with such a wrong name. "

@@ -12,7 +12,6 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.schemas import (
     CANDIDATES,
     FACTS,
-    FREQUENCIES,
     QUESTIONS,
     candidate_set_id,
     fact_id,
@@ -105,19 +104,10 @@ def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
     rows += [_assign_id(_triple_row(triple, seed), id_counts) for triple in draft.triples]
     rows.sort(key=lambda row: TASKS.index(row["task"]))
     candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in candidate_sets.values()]
-    # Answers are counted by word class, because counts by relation would reveal the few answers of a small relation.
-    answer_counts = Counter(
-        (row["task"], row["domain"] or row["task"], row["target"]) for row in rows if "words" not in row
-    )
-    frequencies = [
-        {"task": task, "relation": relation, "answer": answer, "count": count}
-        for (task, relation, answer), count in sorted(answer_counts.items())
-    ]
     return QuestionSet(
         make_table(QUESTIONS, rows),
         candidates=make_table(CANDIDATES, candidates),
         facts=make_table(FACTS, list(facts.values())),
-        frequencies=make_table(FREQUENCIES, frequencies),
         about={
             "filters": list(draft.filters),
             "remarks": [*([f"Function words: {class_counts_text}."] if classes else []), *draft.remarks],

@@ -34,7 +34,8 @@ _EXPLANATION = (
     "that they never saw (begin: when it began, finish: when it ended), without any time. “Times left out” is the "
     "share of training examples without the other time. Every start (end) of the same subject with the same object is "
     "right. “The other end” is the share of first answers that are the fact's end where its start was asked for, or "
-    "its start where its end was, and that are wrong. The baseline frequency ranks times by how often they are stored. "
+    "its start where its end was, and that are wrong. The baseline frequency ranks times by how often they "
+    "occur in facts that no question asks about, if there are any. "
     f"Differences compare with the same model with no times left out. {INTERVALS}"
 )
 

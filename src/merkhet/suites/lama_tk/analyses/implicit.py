@@ -16,6 +16,7 @@ from merkhet.analysis.memorized_run import (
     Recalled,
     describe_side,
     difference_cells,
+    drop_missing_baseline,
     format_paired_difference,
     format_score,
     make_comparisons,
@@ -33,7 +34,8 @@ _EXPLANATION = (
     "fact has stored control facts of the same subject. A control fact is wrong unless it also held in that year. "
     "Order: who was the first or the last to hold something, and who came before or after somebody, among the known "
     "facts and where they decide it. The two wordings are compared fact by fact. The baseline frequency ranks symbols "
-    "by how often they are masked in the stored statements of a relation; chance is a random order of all symbols. "
+    "by how often they are masked in statements of other facts of the relation, if there are any; chance is a random "
+    "order of all symbols. "
     f"{INTERVALS}"
 )
 
@@ -96,7 +98,7 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
     caption = (
         "Stored statements, years inside an interval in stored words (within) and in others (paraphrase), and order."
     )
-    return Table(caption, columns, tuple(rows))
+    return drop_missing_baseline(Table(caption, columns, tuple(rows)))
 
 
 def _compare_wordings(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
@@ -169,12 +171,14 @@ def _describe_model(run: MemorizedRun, memorized: MemorizedModel, differences: S
         )
     for task, topic in ((IMPLICIT, "on years inside"), (ORDER, "on order")):
         above_baseline = run.above_baseline(memorized, task, "acc@1") if "acc@1" in run.metrics else None
-        if above_baseline is None:
-            continue
-        lead, n = above_baseline
         cell = run.cell(memorized.model, task, "acc@1")
+        if cell is None:
+            continue
+        against = ""
+        if above_baseline is not None:
+            lead, _ = above_baseline
+            against = f", {describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})"
         sentences.append(
-            f"{quote_name(memorized.base)} {topic} ({n:,} questions): Acc@1 {format_score(cell)}, "
-            f"{describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})."
+            f"{quote_name(memorized.base)} {topic} ({cell.n:,} questions): Acc@1 {format_score(cell)}{against}."
         )
     return sentences

@@ -13,6 +13,7 @@ from merkhet.analysis.memorized_run import (
     MemorizedRun,
     describe_side,
     difference_cells,
+    drop_missing_baseline,
     format_paired_difference,
     format_score,
     make_comparisons,
@@ -31,7 +32,8 @@ _EXPLANATION = (
     "conflict is therefore measured on the statements with one right answer, which both stored. A model that stores "
     "with conflict has more statements to store and may have seen each less often; a difference combines these "
     "effects. “Static” facts are stored without their times. The baseline frequency ranks symbols by how often they "
-    "are masked in the stored statements of a relation; chance is a random order of all symbols. "
+    "are masked in statements of facts of the relation that no question asks about, if there are any; chance is a "
+    "random order of all symbols. "
     f"{INTERVALS}"
 )
 
@@ -93,7 +95,8 @@ def _training_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> 
         *(*_HEAD_COLUMNS, Column("epochs", "count"), Column("seconds", "count")),
         *(Column(f"{name} {LABELS[metric]}", "share") for name in ("frequency", "chance") for metric in first_and_last),
     )
-    return Table("Training effort, and scores of the baseline and of chance.", columns, tuple(rows), aside=True)
+    caption = "Training effort, and scores of the baseline and of chance."
+    return drop_missing_baseline(Table(caption, columns, tuple(rows), aside=True))
 
 
 def _curve_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel], metric: str) -> Figure:
@@ -188,7 +191,7 @@ def _unseen_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Ta
             for name in (LABELS[metric], f"frequency {LABELS[metric]}", f"chance {LABELS[metric]}")
         ),
     )
-    return Table("Facts that were not stored.", columns, tuple(rows)) if rows else None
+    return drop_missing_baseline(Table("Facts that were not stored.", columns, tuple(rows))) if rows else None
 
 
 def _conflict_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Table | None:
@@ -306,8 +309,10 @@ def _describe_cost(base: str, of_base: Sequence[MemorizedModel], costs: Sequence
 def _describe_unseen(run: MemorizedRun, memorized: MemorizedModel) -> list[str]:
     above_baseline = run.above_baseline(memorized, UNSEEN, "acc@1")
     cell, baseline_cell = run.cell(memorized.model, UNSEEN, "acc@1"), run.baseline(memorized, UNSEEN, "acc@1")
-    if above_baseline is None or cell is None:
+    if cell is None:
         return []
+    if above_baseline is None:
+        return [f"{quote_name(memorized.model)}: of facts that were not stored, Acc@1 is {format_score(cell)}."]
     lead, _ = above_baseline
     against = "" if baseline_cell is None else f" ({format_score(baseline_cell)})"
     return [
