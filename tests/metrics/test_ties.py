@@ -5,6 +5,7 @@ The oracle of an expectation is the plain mean over all orders of the candidates
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -156,7 +157,7 @@ def test_ties_beyond_the_recorded_candidates_count_in_word_metrics():
 
 def test_scores_of_783_tied_candidates_are_chance_for_each_metric():
     generator = np.random.default_rng(0)
-    candidates = [f"class {number % 90} {number}" for number in range(783)]
+    candidates = [f"w{number % 90} {number}" for number in range(783)]
     asked = [
         question(
             candidates, [candidates[i] for i in generator.choice(783, generator.integers(1, 30), replace=False)], i
@@ -349,6 +350,27 @@ def test_a_function_of_ranks_is_a_metric_with_chance(tmp_path):
         get_metric("own.py:short", tmp_path).values(tied)
     with pytest.raises(InputError, match="declares nothing"):
         Metric("nothing")
+
+
+def test_metrics_shown_in_the_docs_are_means_over_all_orders(tmp_path):
+    shown = re.compile(r"```python\n# (half_credit\.py|gain\.py)\n(.*?)```", re.DOTALL)
+    for name in ("README.md", "docs/measuring.md"):
+        for file, text in shown.findall((ROOT / name).read_text(encoding="utf-8")):
+            (tmp_path / file).write_text(text)
+    asked, scores = question("abcdef", ["c", "a"]), [2, 1, 2, 2, 1, 3]
+    orders = list(permutations(range(1, 7)))
+    allowed = [ranks for ranks in orders if all(np.diff([scores[i] for i in np.argsort(ranks)]) <= 0)]
+    expected: dict[str, Callable[[Sequence[int]], float]] = {
+        "half_credit.py:half_credit": lambda ranks: {1: 1.0, 2: 0.5}.get(min(ranks[0], ranks[2]), 0.0),
+        "gain.py:gain": lambda ranks: 1 / np.log2(1 + min(ranks[0], ranks[2])),
+        "gain.py:target_gain": lambda ranks: 1 / np.log2(1 + ranks[2]),
+        "gain.py:upper_half": lambda ranks: float(min(ranks[0], ranks[2]) <= 3),
+    }
+    responses = responses_of(Given([scores]), [asked])
+    for name, value in expected.items():
+        metric = get_metric(name, tmp_path)
+        assert metric.values(responses)[0] == pytest.approx(np.mean([value(ranks) for ranks in allowed])), name
+        assert metric.chance(responses)[0] == pytest.approx(np.mean([value(ranks) for ranks in orders])), name
 
 
 def test_a_metric_of_the_target_has_the_chance_of_one_right_answer():

@@ -88,11 +88,11 @@ class TieGroups:
         """Expected rank of the best right answer: first - 1 + (ties + 1) / (golds + 1)."""
         return self.first - 1.0 + (self.ties + 1.0) / (self.golds + 1.0)
 
-    def probability_within(self, k: int) -> FloatArray:
+    def probability_within(self, k: float | FloatArray) -> FloatArray:
         """Return the probability that a right answer is among the first k, over all ways to break ties.
 
-        It is 1 - C(t - g, j) / C(t, j) for g right answers in a tie group of size t, of which j = k - (first - 1) are
-        among the first k.
+        ``k`` is one number, or one per question. The probability is 1 - C(t - g, j) / C(t, j) for g right answers in a
+        tie group of size t, of which j = k - (first - 1) are among the first k.
         """
         remaining = np.clip(k - (self.first - 1.0), 0.0, self.ties)
         return 1.0 - miss_probability(self.ties, self.golds, remaining)
