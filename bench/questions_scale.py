@@ -1,7 +1,7 @@
 """What questions and answers cost at scale: seconds, memory and disk, at two numbers of each.
 
 ``python bench/questions_scale.py`` makes a knowledge base, builds kmir's questions of some of its facts and of ten
-times as many, and has them answered by the baseline ``frequency``, which costs little: what is left is what merkhet
+times as many, and has them answered by the baseline ``constant``, which costs little: what is left is what merkhet
 does with a million answers, whoever gives them.
 """
 
@@ -58,7 +58,7 @@ def measure(folder: Path, asked: int) -> dict[str, Any]:
         found: dict[str, Any] = {"build": seconds, "build memory": memory, "questions bytes": size(made)}
         found["built"] = pq.read_metadata(made / "questions.parquet").num_rows
         every = ("--set", "limit=null", "--set", "options.split=null", "--set", "probes=[rank]")
-        seconds, memory = command("run", "kmir", "--data", made, "--model", "frequency", *every, "--out", run)
+        seconds, memory = command("run", "kmir", "--data", made, "--model", "constant", *every, "--out", run)
         steps = [(file.stem, json.loads(file.read_text())) for file in (run / ".merkhet/steps").glob("*.json")]
         found |= {"run": seconds, "run memory": memory, "answers bytes": (run / "answers.parquet").stat().st_size}
         found["steps"] = {name.split("-")[0]: step["seconds"] for name, step in steps}

@@ -80,7 +80,7 @@ def test_a_baseline_under_two_conditions_is_told_once():
         run.answers.schema.get_field_index("method"), "method", [["symbols"] * run.answers.num_rows]
     )
     text = methods_of(replace(run, record={**run.record, "models": records}, answers=answers))
-    assert text.count("answers what is masked most often in the stored statements") == 1
+    assert text.count("answers what is masked most often in statements of a relation about facts that") == 1
 
 
 def test_a_card_is_part_of_the_methods():

@@ -93,7 +93,9 @@ def test_all_types_of_kmir_by_three_probes(
     )
     found = answers(tmp_path / "r3")
     assert {row["probe"] for row in found} == {"choose", "answer", "judge"}
-    assert len({row["question_id"] for row in found}) == 24
+    asked = pq.read_table(tmp_path / "r3" / "questions.parquet").to_pylist()
+    assert {row["question_id"] for row in found} == {row["question_id"] for row in asked}
+    assert len({(row["task"], row["qset"]) for row in asked}) == 4 * 6
     assert all(row["outcome"] == "answered" and row["replies"] for row in found)
     # Whoever finds everything true is right about half of what is asked in pairs.
     assert scores(tmp_path / "r3", probe="judge", metric="accuracy")["completion"] == 0.5
