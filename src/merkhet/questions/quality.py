@@ -76,8 +76,13 @@ def quality_filters(
     )
 
 
-def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table, list[dict[str, Any]]]:
+def apply_filters(
+    table: pa.Table, filters: Sequence[Filter], on_removed: Callable[[str, pa.Table], None] | None = None
+) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Apply filters one after the other.
+
+    Args:
+        on_removed: Function that receives the name of each filter and the questions that it removes.
 
     Returns:
         The remaining questions, which do not depend on the order of the input, and a count for each filter and task
@@ -86,7 +91,10 @@ def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table,
     counts: list[dict[str, Any]] = []
     tasks = sorted(pc.unique(table["task"]).to_pylist())
     for quality_filter in filters:
-        remaining = table.filter(quality_filter.keep(table))
+        mask = quality_filter.keep(table)
+        remaining = table.filter(mask)
+        if on_removed:
+            on_removed(quality_filter.name, table.filter(pc.invert(mask)))
         counts += filter_counts(quality_filter.name, table, remaining, tasks)
         table = remaining
     return table, counts

@@ -1,0 +1,142 @@
+"""Accounts of the material that questions are made of: how much of it gave no question, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+_REASONS_OF_ONE_TASK = 3
+"""Maximum number of reasons in a summary of one task; a summary of several tasks has one reason for each."""
+_EXAMPLES = 2
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Facts, or other items, of one relation that gave no question for one reason."""
+
+    task: str
+    what: str
+    """Noun of the items in the plural: ``facts``, ``usages``, ``statements``."""
+    reason: str
+    relation: str
+    """Relation, hierarchy, comparison or word class of the items; empty if they have none."""
+    count: int
+    examples: tuple[str, ...] = ()
+    """The first items by name, at most two."""
+    intended: bool = False
+    """Whether the study asked for it, such as by a limit or a sample."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """Account of one task: ``total`` items are ``askable`` or lost.
+
+    .. math:: \\mathit{total} = \\mathit{askable} + \\sum_{\\mathit{loss}} \\mathit{count}
+    """
+
+    task: str
+    what: str
+    total: int
+    """Number of items that the task has templates for."""
+    askable: int
+    """Number of items with at least one question, before questions are drawn up to a limit."""
+    losses: tuple[Loss, ...] = ()
+
+
+class LossCounter:
+    """Counter of the items of one task that give no question, by reason and relation."""
+
+    def __init__(self, task: str, what: str) -> None:
+        self.task, self.what = task, what
+        self._items: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
+
+    def add(self, reason: str, relation: str | None, example: str, *, intended: bool = False) -> None:
+        """Count an item that gives no question."""
+        self._items[reason, relation or "", intended].append(example)
+
+    def account(self, total: int, askable: int) -> Account:
+        """Return the account of the task."""
+        losses = [
+            Loss(self.task, self.what, reason, relation, len(items), tuple(sorted(set(items))[:_EXAMPLES]), intended)
+            for (reason, relation, intended), items in self._items.items()
+        ]
+        return Account(self.task, self.what, total, askable, tuple(sort_losses(losses)))
+
+
+def sort_losses(losses: Iterable[Loss]) -> list[Loss]:
+    """Sort losses: unintended ones first, and more frequent ones first."""
+    return sorted(losses, key=lambda loss: (loss.intended, -loss.count, loss.reason, loss.relation))
+
+
+def losses_for_card(accounts: Sequence[Account]) -> dict[str, Any]:
+    """Return the entries ``accounts`` and ``losses`` of a data card; accounts without items are left out."""
+    filled = [account for account in accounts if account.total]
+    return {
+        "accounts": [
+            {"task": account.task, "what": account.what, "total": account.total, "askable": account.askable}
+            for account in filled
+        ],
+        "losses": [{**asdict(loss), "examples": list(loss.examples)} for account in filled for loss in account.losses],
+    }
+
+
+def read_losses(card: Mapping[str, Any]) -> list[Account]:
+    """Return the accounts in the entries of a data card; entries that are malformed or missing give none."""
+    by_task: dict[tuple[str, str], list[Loss]] = defaultdict(list)
+    try:
+        for entry in card.get("losses") or ():
+            loss = Loss(**{**entry, "examples": tuple(entry["examples"])})
+            by_task[loss.task, loss.what].append(loss)
+        return [
+            Account(**entry, losses=tuple(by_task[entry["task"], entry["what"]]))
+            for entry in card.get("accounts") or ()
+        ]
+    except (TypeError, KeyError):
+        return []
+
+
+def by_reason(losses: Iterable[Loss]) -> list[Loss]:
+    """Merge the losses of all relations that have the same task and reason; ``relation`` names the relations."""
+    merged: dict[tuple[str, str, str, bool], list[Loss]] = defaultdict(list)
+    for loss in losses:
+        merged[loss.task, loss.what, loss.reason, loss.intended].append(loss)
+    return sort_losses(
+        Loss(
+            task,
+            what,
+            reason,
+            _name_relations([loss.relation for loss in sort_losses(parts)]),
+            sum(loss.count for loss in parts),
+            sort_losses(parts)[0].examples,
+            intended,
+        )
+        for (task, what, reason, intended), parts in merged.items()
+    )
+
+
+def summarize_losses(card: Mapping[str, Any], details: str) -> str | None:
+    """Summarize the unintended losses of all tasks in one line; None if there are none.
+
+    Args:
+        details: File with the complete list.
+    """
+    lost = {}
+    for account in read_losses(card):
+        losses = [loss for loss in by_reason(account.losses) if not loss.intended]
+        if losses:
+            lost[account.task] = account, losses
+    shown = 1 if len(lost) > 1 else _REASONS_OF_ONE_TASK
+    parts = []
+    for task, (account, losses) in lost.items():
+        reasons = [f"{loss.count:,}: {loss.reason}" for loss in losses[:shown]]
+        reasons += ["…"] if len(losses) > shown else []
+        count = sum(loss.count for loss in losses)
+        parts.append(f"{count:,} of {account.total:,} {account.what} in {task} ({'; '.join(reasons)})")
+    return f"No question from {', '.join(parts)}; see {details}" if parts else None
+
+
+def _name_relations(names: Sequence[str]) -> str:
+    shown = [name for name in names if name]
+    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
