@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import insort
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -50,19 +51,43 @@ class LossCounter:
 
     def __init__(self, task: str, what: str) -> None:
         self.task, self.what = task, what
-        self._items: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
+        self._counts: Counter[tuple[str, str, bool]] = Counter()
+        self._examples: dict[tuple[str, str, bool], list[str]] = defaultdict(list)
+        self._others: list[Loss] = []
 
     def add(self, reason: str, relation: str | None, example: str, *, intended: bool = False) -> None:
         """Count an item that gives no question."""
-        self._items[reason, relation or "", intended].append(example)
+        key = reason, relation or "", intended
+        self._counts[key] += 1
+        examples = self._examples[key]
+        # The least examples are kept, so that the order of items has no effect.
+        if example not in examples and (len(examples) < _EXAMPLES or example < examples[-1]):
+            insort(examples, example)
+            del examples[_EXAMPLES:]
+
+    def add_many(self, reason: str, count: int, *, intended: bool = False) -> None:
+        """Count items without examples."""
+        if count:
+            self._counts[reason, "", intended] += count
+
+    def add_losses(self, losses: Iterable[Loss]) -> None:
+        """Add losses that were counted elsewhere."""
+        self._others += losses
+
+    def __len__(self) -> int:
+        return self._counts.total() + sum(loss.count for loss in self._others)
+
+    def losses(self) -> tuple[Loss, ...]:
+        """Return the losses, the most frequent first."""
+        losses = [
+            Loss(self.task, self.what, *key[:2], count, tuple(self._examples[key]), key[2])
+            for key, count in self._counts.items()
+        ]
+        return tuple(sort_losses([*losses, *self._others]))
 
     def account(self, total: int, askable: int) -> Account:
         """Return the account of the task."""
-        losses = [
-            Loss(self.task, self.what, reason, relation, len(items), tuple(sorted(set(items))[:_EXAMPLES]), intended)
-            for (reason, relation, intended), items in self._items.items()
-        ]
-        return Account(self.task, self.what, total, askable, tuple(sort_losses(losses)))
+        return Account(self.task, self.what, total, askable, self.losses())
 
 
 def sort_losses(losses: Iterable[Loss]) -> list[Loss]:

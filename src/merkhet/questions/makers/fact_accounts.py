@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.questions.losses import Account, Loss, sort_losses
-from merkhet.questions.makers._template_sql import any_usable_sql, case_sql, lookup_sql, sql_literal, sql_literals
+from merkhet.questions.makers._template_sql import any_usable_sql, case_sql, sql_literal, sql_literals
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Comparison, Hierarchy, Relation
 from merkhet.questions.templates import placeholder_names
@@ -84,19 +84,23 @@ def account_for_facts(
         "unasked",
         f"""with reached as ({made} union all select task, fact_id, stage from stages
         ), latest as (select task, fact_id, max(stage) as stage from reached group by task, fact_id)
-        select s.task, s.fact_id, s.relation, coalesce(s.s, '') || ' – ' || coalesce(s.o, '') as label,
+        select s.task, s.fact_id, s.number, coalesce(s.s, '') || ' – ' || coalesce(s.o, '') as label,
             coalesce(case when l.stage = -1 then 'repeated' else cast(l.stage as varchar) end, s.reason) as reason
         from ({scoped}) s left join latest l on l.task = s.task and l.fact_id = s.fact_id
         where l.stage is null or l.stage < {_ASKABLE}
-        qualify row_number() over (partition by s.task, s.fact_id order by s.relation) = 1""",
+        qualify row_number() over (partition by s.task, s.fact_id order by s.number) = 1""",
     )
     reasons = {name: text.format(language=repr(builder.options.language)) for name, text in _REASONS.items()}
     reasons |= _INTENDED | {str(number): reason for number, (reason, _) in enumerate(removed)}
     losses: dict[str, list[Loss]] = defaultdict(list)
-    for task, relation, reason, count, first, last in builder.rows(
-        """select task, relation, reason, count(*), min(label), max(label) from unasked
-        group by task, relation, reason"""
+    numbered = {
+        "distinction": list(builder.schema.hierarchies),
+        "reasoning": [*builder.relations, *builder.schema.comparisons],
+    }
+    for task, number, reason, count, first, last in builder.rows(
+        "select task, number, reason, count(*), min(label), max(label) from unasked group by task, number, reason"
     ):
+        relation = numbered.get(task, list(builder.relations))[number]
         examples = tuple(dict.fromkeys((first, last)))
         losses[task].append(Loss(task, "facts", reasons[reason], relation, count, examples, reason in _INTENDED))
     totals = dict(builder.rows(_totals_sql(builder)))
@@ -156,16 +160,17 @@ def _name_reason_sql(default: str) -> str:
     )
 
 
-def _relation_sql(builder: QuestionBuilder) -> str:
-    return lookup_sql(builder.relations, "rel")
-
-
 def _numbers(builder: QuestionBuilder, relations: Iterable[Relation]) -> str:
     return ", ".join(str(builder.relation_numbers[relation.name]) for relation in relations) or "-1"
 
 
 def _worded_sql(
-    builder: QuestionBuilder, task: str, relations: Sequence[Relation], reasons: Iterable[tuple[str, str]], *, rule: bool
+    builder: QuestionBuilder,
+    task: str,
+    relations: Sequence[Relation],
+    reasons: Iterable[tuple[str, str]],
+    *,
+    rule: bool,
 ) -> Iterator[str]:
     """Yield queries for the facts of relations: those that can be written, with their reasons, and those that cannot.
 
@@ -183,7 +188,7 @@ def _worded_sql(
         ],
         "'repeated'",
     )
-    columns = f"{sql_literal(task)} as task, {_relation_sql(builder)} as relation, fact_id, s, o"
+    columns = f"{sql_literal(task)} as task, rel as number, fact_id, s, o"
     yield f"""select {columns}, {reason} as reason from worded w
         where rule is {"not " if rule else ""}null and rel in ({numbers})"""
     yield f"select {columns}, reason from unworded where is_stated = {str(not rule).lower()} and rel in ({numbers})"
@@ -272,8 +277,7 @@ def _comparison_sql(builder: QuestionBuilder) -> Iterator[str]:
         for number, comparison in enumerate(comparisons)
     )
     predicates = sql_literals(name for comparison in comparisons for name in comparison.predicates)
-    names = lookup_sql([comparison.name for comparison in comparisons], "c")
-    yield f"""select 'reasoning' as task, {names} as relation, fact_id, s, o, reason from (
+    yield f"""select 'reasoning' as task, c + {len(builder.relations)} as number, fact_id, s, o, reason from (
         with numeric as (
             select {number_of} as c, f.fact_id, coalesce(n.name, f.subject) as s, coalesce(v.text, f.object) as o,
                 n.name is not null as is_named, v.text is not null as is_number,
@@ -327,8 +331,7 @@ def _distinction_sql(builder: QuestionBuilder) -> Iterator[str]:
         ) t on t.h = w.h and t.fact_id = w.fact_id"""
     else:
         limited = "one category"
-    names = lookup_sql([hierarchy.name for hierarchy in hierarchies], "w.h")
-    yield f"""select 'distinction' as task, {names} as relation, w.fact_id, w.s, w.o,
+    yield f"""select 'distinction' as task, w.h as number, w.fact_id, w.s, w.o,
             {case_sql(reasons, f"'{limited}'")} as reason
         from (
             select h.h, f.fact_id, coalesce(a.name, f.subject) as s, coalesce(b.name, v.text, f.object) as o,

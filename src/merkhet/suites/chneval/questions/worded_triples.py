@@ -52,6 +52,11 @@ class Triple:
         """Subject, relation and object."""
         return self.subject, self.relation, self.object
 
+    @property
+    def example(self) -> str:
+        """Subject and object, as they are quoted in accounts of losses."""
+        return f"{self.subject} – {self.object}"
+
 
 @dataclass(frozen=True)
 class Triples:
@@ -60,6 +65,8 @@ class Triples:
     triples: tuple[Triple, ...]
     rows: int
     """Number of rows that were read, including rows that were left out."""
+    repeated: int = 0
+    """Number of rows that repeat another one."""
     remarks: tuple[str, ...] = ()
 
 
@@ -187,9 +194,10 @@ def _with_three_items(triples: Iterable[Triple], counter: RemarkCounter) -> Iter
 
 def _distinct(triples: Iterable[Triple], rows: int, remarks: Iterable[str]) -> Triples:
     distinct: dict[tuple[str, ...], Triple] = {}
-    for triple in triples:
+    count = 0
+    for count, triple in enumerate(triples, 1):
         distinct.setdefault((*triple.fact, triple.text), triple)
-    return Triples(tuple(distinct.values()), rows, tuple(remarks))
+    return Triples(tuple(distinct.values()), rows, count - len(distinct), tuple(remarks))
 
 
 def read_texts(sources: Path | Sequence[Path]) -> Texts:
