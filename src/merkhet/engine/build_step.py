@@ -18,6 +18,7 @@ from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import SplitOptions
+from merkhet.questions.losses import summarize_losses
 from merkhet.questions.question_files import (
     ABOUT_FILE,
     QUESTION_FILES,
@@ -126,9 +127,10 @@ def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None
     else:
         questions = apply_limits(_read_data(suite, study, home), study)
     if not questions.questions.num_rows:
+        losses = summarize_losses(questions.about)
         raise InputError(
             f"{suite.name} builds no questions from {', '.join(study.knowledge) or 'no knowledge'}; choose other "
-            "knowledge or other options"
+            "knowledge or other options" + (f". {losses}" if losses else "")
         )
     return questions
 

@@ -141,11 +141,11 @@ def by_reason(losses: Iterable[Loss]) -> list[Loss]:
     )
 
 
-def summarize_losses(card: Mapping[str, Any], details: str) -> str | None:
+def summarize_losses(card: Mapping[str, Any], details: str = "") -> str | None:
     """Summarize the unintended losses of all tasks in one line; None if there are none.
 
     Args:
-        details: File with the complete list.
+        details: File with the complete list, if there is one.
     """
     lost = {}
     for account in read_losses(card):
@@ -159,7 +159,9 @@ def summarize_losses(card: Mapping[str, Any], details: str) -> str | None:
         reasons += ["…"] if len(losses) > shown else []
         count = sum(loss.count for loss in losses)
         parts.append(f"{count:,} of {account.total:,} {account.what} in {task} ({'; '.join(reasons)})")
-    return f"No question from {', '.join(parts)}; see {details}" if parts else None
+    if not parts:
+        return None
+    return f"No question from {', '.join(parts)}" + (f"; see {details}" if details else "")
 
 
 def _name_relations(names: Sequence[str]) -> str:

@@ -146,7 +146,7 @@ def _create_unworded(builder: QuestionBuilder) -> None:
 
 
 def _name_reason_sql(default: str) -> str:
-    """Return SQL for the reason why a fact's subject ``a`` or object ``b`` has no name; ``default`` if both have one."""
+    """Return SQL for the reason why the subject ``a`` or the object ``b`` of a fact has no name, or ``default``."""
     literal = "starts_with(f.object, '\"')"
     date = r"""regexp_extract(f.object, '^"[+-]?\d+(-\d\d)*"$', 0) != ''"""
     return case_sql(
@@ -263,14 +263,14 @@ def _comparison_sql(builder: QuestionBuilder) -> Iterator[str]:
     comparisons = list(builder.schema.comparisons.values())
     if not comparisons:
         return
-    measured, grouped = [], []
-    for number, comparison in enumerate(comparisons):
-        measured.append(f"select {number} as c, name, fact_id from measured_{number}")
-        grouped += [
-            f"select {number} as c, unnest(facts) as fact_id from fours_{direction}_{number}"
-            for direction in ("most", "least")
-            if builder.has_table(f"fours_{direction}_{number}")
-        ]
+    numbers = range(len(comparisons))
+    measured = [f"select {number} as c, name, fact_id from measured_{number}" for number in numbers]
+    grouped = [
+        f"select {number} as c, unnest(facts) as fact_id from fours_{direction}_{number}"
+        for number in numbers
+        for direction in ("most", "least")
+        if builder.has_table(f"fours_{direction}_{number}")
+    ]
     grouped = grouped or ["select -1 as c, '' as fact_id where false"]
     number_of = case_sql(
         (f"f.predicate in ({sql_literals(comparison.predicates)})", str(number))
@@ -317,7 +317,7 @@ def _distinction_sql(builder: QuestionBuilder) -> Iterator[str]:
             ("g.fact_id is null", "'inner'"),
             (f"not ({builder.asked_sql('w.fact_id')})", "'sampled'"),
             (overlap, "'overlap'"),
-            ("t.has_odd", "'limit'"),
+            ("t.has_odd", "'repeated'" if builder.options.limit is None else "'limit'"),
             ("t.fact_id is not null", "'odd'"),
             ("n.size < 3", "'few members'"),
         ]
@@ -326,7 +326,8 @@ def _distinction_sql(builder: QuestionBuilder) -> Iterator[str]:
             on n.h = g.h and n.category = g.category and n.split = g.split
         left join (
             select h, fact_id, bool_or(odd is not null) as has_odd from (
-                select t.h, unnest(t.facts) as fact_id, o.odd from trios t left join odd_ones o on o.h = t.h and o.id = t.id
+                select t.h, unnest(t.facts) as fact_id, o.odd
+                from trios t left join odd_ones o on o.h = t.h and o.id = t.id
             ) f group by h, fact_id
         ) t on t.h = w.h and t.fact_id = w.fact_id"""
     else:

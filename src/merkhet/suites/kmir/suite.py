@@ -21,6 +21,7 @@ from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.source_lookup import STORE_SUFFIX
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
+from merkhet.questions.losses import summarize_losses
 from merkhet.questions.makers.make_questions import TASKS, make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.quality import facts_about_classes, quality_filters, sensitive_words
@@ -75,7 +76,8 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             filters = quality_filters(words=words, facts=sensitive_facts, tasks=TASKS)
             benchmark = make_benchmark(tables, schema, maker_options, study.tasks, filters, draw)
     if not benchmark.questions.num_rows:
-        reasons = "; ".join(benchmark.about["remarks"][:3]) or "it holds no facts"
+        told = [summarize_losses(benchmark.about), *benchmark.about["remarks"]]
+        reasons = "; ".join([text for text in told if text][:3]) or "it holds no facts"
         raise InputError(
             f"no questions can be made of {', '.join(study.knowledge)}: {reasons}. Add templates for its predicates "
             "with --set options.schema=FILE"

@@ -24,7 +24,7 @@ _REASONS = {
     "word length": "the word is too long (characters)",
     "once in its sentence": "the word is in its sentence several times",
     "same sentence again": "another usage gives the same question",
-    "one question a sentence, capped by word": "another word of the sentence is asked, or the word has enough questions",
+    "one question a sentence, capped by word": "the sentence asks another word, or the word has enough questions",
 }
 """Reason for a loss, by name of the filter."""
 _SENTENCE_END = re.compile(r"[。！？…｡.!?]\W*$")

@@ -194,10 +194,10 @@ def _with_three_items(triples: Iterable[Triple], counter: RemarkCounter) -> Iter
 
 def _distinct(triples: Iterable[Triple], rows: int, remarks: Iterable[str]) -> Triples:
     distinct: dict[tuple[str, ...], Triple] = {}
-    count = 0
-    for count, triple in enumerate(triples, 1):
-        distinct.setdefault((*triple.fact, triple.text), triple)
-    return Triples(tuple(distinct.values()), rows, count - len(distinct), tuple(remarks))
+    repeated = 0
+    for triple in triples:
+        repeated += distinct.setdefault((*triple.fact, triple.text), triple) is not triple
+    return Triples(tuple(distinct.values()), rows, repeated, tuple(remarks))
 
 
 def read_texts(sources: Path | Sequence[Path]) -> Texts:
