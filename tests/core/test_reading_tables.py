@@ -92,7 +92,7 @@ def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
         (line(prompt="x [MASK]", answers=[]), "row 3: 'answers' is empty"),
         (line(prompt="x [MASK]", candidate_set="c"), "row 3: a question has either 'choices' or a 'candidate_set'"),
         (line(target=None), "row 3: 'target' is empty; every row of questions needs it"),
-        (line(), "questions.jsonl, row 1 (question_id q_"),
+        (line(), "questions.jsonl, row 1 ('[MASK] is big.'). Remove one."),
     ]
     check_all(check, cases)
 

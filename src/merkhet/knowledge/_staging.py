@@ -70,23 +70,27 @@ def stage_chunks(
     with ThreadPoolExecutor(1) as worker:
         # DuckDB stages one chunk while Python reads the next.
         pending: list[Future[int]] = []
-        for chunk in _finish_pending_first(chunks, pending):
+        for chunk in _finish_pending_first(chunks, pending, context):
             staged.predicates.update(chunk.predicates)
             staged.facts += sum(future.result() for future in pending)
             pending[:] = [worker.submit(_stage_chunk, connection, area, chunk, context)]
         staged.facts += sum(future.result() for future in pending)
+    context.refuse_faults()
     connection.execute("commit")
     connection.execute("set force_compression = 'auto'")
     return staged
 
 
-def _finish_pending_first(chunks: Iterable[Chunk], pending: Sequence[Future[int]]) -> Iterator[Chunk]:
-    """Yield the chunks; if reading fails, first finish the pending chunks, which may contain an earlier bad row."""
+def _finish_pending_first(
+    chunks: Iterable[Chunk], pending: Sequence[Future[int]], context: ReadContext
+) -> Iterator[Chunk]:
+    """Yield the chunks; if reading fails, first finish the pending chunks, which may contain earlier bad rows."""
     try:
         yield from chunks
     except Exception:
         for future in pending:
             future.result()
+        context.refuse_faults()
         raise
 
 

@@ -60,7 +60,7 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
     """Read a location with its source and yield the chunks.
 
     Raises:
-        InputError: The location or its source is unknown; the message suggests a similar name.
+        InputError: The location or its source is unknown, with a similar name; or the chunks read so far have bad rows.
     """
     from merkhet.knowledge import SOURCES
 
@@ -72,7 +72,10 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
     for chunk in chunks:
         if not isinstance(chunk, Chunk):
             raise InputError(f"the source {source!r} must return or yield a Chunk, got {type(chunk).__name__}")
+        if context.faults:  # Later chunks are not read.
+            break
         yield chunk
+    context.refuse_faults()
 
 
 def source_identity(location: str, folder: Path | None = None) -> str:

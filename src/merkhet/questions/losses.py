@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from merkhet.core.text import join_some
+
 _REASONS_OF_ONE_TASK = 3
 """Maximum number of reasons in a summary of one task; a summary of several tasks has one reason for each."""
 _EXAMPLES = 2
@@ -132,7 +134,7 @@ def by_reason(losses: Iterable[Loss]) -> list[Loss]:
             task,
             what,
             reason,
-            _name_relations([loss.relation for loss in sort_losses(parts)]),
+            join_some([loss.relation for loss in sort_losses(parts) if loss.relation], 3),
             sum(loss.count for loss in parts),
             sort_losses(parts)[0].examples,
             intended,
@@ -162,8 +164,3 @@ def summarize_losses(card: Mapping[str, Any], details: str = "") -> str | None:
     if not parts:
         return None
     return f"No question from {', '.join(parts)}" + (f"; see {details}" if details else "")
-
-
-def _name_relations(names: Sequence[str]) -> str:
-    shown = [name for name in names if name]
-    return ", ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")

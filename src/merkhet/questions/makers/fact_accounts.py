@@ -43,7 +43,7 @@ _REASONS = {
     "apart": "the two best values of the group differ by less than 'apart'",
     "group": "left over when subjects were grouped by four",
     "one category": "the hierarchy has only one category",
-    "inner": "the member is itself a category, or its category is at the top of a deep hierarchy",
+    "inner": "the member is itself a category, or its category is too broad",
     "few members": "fewer than three members of the category remain for a group",
     "odd": "no odd one out is certain",
     "balance": BALANCE,
