@@ -64,6 +64,7 @@ def stage_chunks(
     connection.execute(f"create or replace table {area}.names as select * from names limit 0")
     connection.execute(f"create or replace table {area}.details as select * from details limit 0")
     staged = Staged()
+    context.collects_faults = True
     # Staged rows are read once: compressing them would cost more than it saves.
     connection.execute("set force_compression = 'uncompressed'")
     connection.execute("begin")

@@ -65,6 +65,7 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
     from merkhet.knowledge import SOURCES
 
     source, target = resolve_source(location, folder)
+    context.collects_faults = True
     read = SOURCES.get(source, folder)
     # A user's source may be a function of the path alone that returns a single chunk.
     output: Any = read(target, context) if len(inspect.signature(read).parameters) > 1 else read(target)

@@ -36,7 +36,7 @@ class ReadContext:
     options: Mapping[str, str] = field(default_factory=dict)
     """Options that the source defines."""
     skip_bad: bool = False
-    """Whether bad rows are skipped and counted; otherwise they are faults, and reading ends in an InputError."""
+    """Whether bad rows are skipped and counted; otherwise they raise InputError."""
     remedy: str = "Correct the row."
     """Advice at the end of the error message for a bad row."""
     progress: Progress = field(default_factory=SilentProgress)
@@ -48,6 +48,8 @@ class ReadContext:
     """The number of well-formed rows that were skipped, by kind."""
     faults: FaultList = field(default_factory=FaultList)
     """Bad rows that are not skipped."""
+    collects_faults: bool = False
+    """Whether several bad rows are collected for one InputError; the caller of the source raises it."""
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def check_options(self, *names: str) -> None:
@@ -77,16 +79,12 @@ class ReadContext:
         return float(text)
 
     def reject(self, where: str, reason: str) -> None:
-        """Reject a bad row: add it to the faults, or count it if ``skip_bad`` is set.
-
-        Raises:
-            InputError: There are as many faults as one error describes.
-        """
+        """Reject a bad row: raise InputError, add it to the faults, or count it if ``skip_bad`` is set."""
         with self._lock:  # Reading and staging run in two threads.
             if not self.skip_bad:
                 origin, _, number = where.replace(", row ", ":").rpartition(":")
                 self.faults.add(f"{where}: {reason}.", origin=origin, row=int(number) if number.isdecimal() else 0)
-                if len(self.faults) >= MAX_FAULTS:
+                if not self.collects_faults or len(self.faults) >= MAX_FAULTS:
                     self.refuse_faults()
                 return
             self.bad += 1

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.knowledge.store import KnowledgeBase
 
@@ -161,20 +161,23 @@ def _read_words(path: Path) -> tuple[dict[str, tuple[str, ...]], bool]:
     content = read_yaml(path, "sensitive words")
     if not isinstance(content, dict) or not isinstance(content.get("words"), dict):
         raise InputError(f"{path}: 'words' must map each reason to a list of sensitive words")
+    faults = FaultList()
     for key in content:
         if key not in ("words", "replace"):
-            raise InputError(f"{path}: unknown key {key!r}; {did_you_mean(str(key), ('words', 'replace'))}")
+            faults.add(f"{path}: unknown key {key!r}; {did_you_mean(str(key), ('words', 'replace'))}")
     replaces = content.get("replace", False)
     if not isinstance(replaces, bool):
-        raise InputError(f"{path}: replace must be true or false, got {replaces!r}")
+        faults.add(f"{path}: replace must be true or false, got {replaces!r}")
     by_reason = {}
     for reason, words in content["words"].items():
         if not isinstance(words, list):
-            raise InputError(f"{path}: {reason!r} must be a list of words, got {words!r}")
+            faults.add(f"{path}: {reason!r} must be a list of words, got {words!r}")
+            continue
         for word in words:
             if not isinstance(word, str) or not _split_words(word):
-                raise InputError(f"{path}: {word!r} under {reason!r} is not a word or phrase; write it in quotes")
+                faults.add(f"{path}: {word!r} under {reason!r} is not a word or phrase; write it in quotes")
         by_reason[str(reason)] = tuple(words)
+    faults.refuse()
     return by_reason, replaces
 
 

@@ -126,7 +126,9 @@ def _refuse_wrong_candidates(questions: QuestionSet, file: Path) -> None:
         where = partial(_row_location, file, row)
         if set_name is not None and set_name not in sets:
             known = did_you_mean(set_name, sets)
-            faults.add(f"{where()}: uses the candidate set {set_name!r}, which is not in the table of candidates; {known}")
+            faults.add(
+                f"{where()}: uses the candidate set {set_name!r}, which is not in the table of candidates; {known}"
+            )
             continue
         offered = choices if set_name is None else sets[set_name]
         different = frozenset(choices) if set_name is None else distinct[set_name]

@@ -80,9 +80,7 @@ def _columns(table: Path) -> dict[str, str]:
         InputError: A required column is missing.
     """
     delimiter = DELIMITERS.get(format_suffix(table), ",")
-    context = ReadContext()
-    _, header = next(delimited_rows(table, context, delimiter), (1, []))
-    context.refuse_faults()
+    _, header = next(delimited_rows(table, ReadContext(), delimiter), (1, []))
     by_name = {name.strip().lower(): name for name in header}
     columns = {
         target: by_name[next(name for name in names if name in by_name)]

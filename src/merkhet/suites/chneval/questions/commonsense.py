@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.core.ids import derived_seed
 from merkhet.questions.english import capitalize
@@ -71,11 +71,14 @@ def read_wordings(path: Path | None = None, language: str = "zh") -> dict[str, W
     if not isinstance(content, dict) or not all(isinstance(entry, dict) and entry for entry in content.values()):
         raise InputError(f"{path}: write sentences under a language and a relation, such as 'zh:' and 'UsedFor:'")
     wordings: dict[str, dict[str, Wording]] = {}
+    faults = FaultList()
     for key, relations in content.items():
-        wordings[str(key)] = {
-            str(relation).removeprefix("/r/"): _wording(body, f"{path}, {key}, {relation}")
-            for relation, body in relations.items()
-        }
+        wordings[str(key)] = {}
+        for relation, body in relations.items():
+            with faults.collect():
+                name = str(relation).removeprefix("/r/")
+                wordings[str(key)][name] = _wording(body, f"{path}, {key}, {relation}")
+    faults.refuse()
     key = language if language in wordings else language.partition("-")[0]
     if key not in wordings:
         raise InputError(f"{path}: there are no sentences in {language!r}; {did_you_mean(language, list(wordings))}")
@@ -88,14 +91,19 @@ def _wording(body: Any, where: str) -> Wording:
     templates = body.get("templates")
     if not isinstance(templates, list) or not templates or not all(isinstance(text, str) for text in templates):
         raise InputError(f"{where}: must be a list of sentences with {{start}} and {{end}}, got {templates!r}")
+    faults = FaultList()
     for template in templates:
-        if SLOT in template:
-            raise InputError(
-                f"{where}: {template!r} has a slot; write {{start}} and {{end}}, one of which becomes the slot"
-            )
-        check_placeholders(template, _SIDES, set(_SIDES), where)
-        if re.search(r"\{\w+ \w+\}", template):
-            raise InputError(f"{where}: {template!r} has a form such as {{a end}}; write {{start}} and {{end}} alone")
+        with faults.collect():
+            if SLOT in template:
+                raise InputError(
+                    f"{where}: {template!r} has a slot; write {{start}} and {{end}}, one of which becomes the slot"
+                )
+            check_placeholders(template, _SIDES, set(_SIDES), where)
+            if re.search(r"\{\w+ \w+\}", template):
+                raise InputError(
+                    f"{where}: {template!r} has a form such as {{a end}}; write {{start}} and {{end}} alone"
+                )
+    faults.refuse()
     disjoint, min_length = body.get("apart", False), body.get("least", 1)
     if not isinstance(disjoint, bool):
         raise InputError(f"{where}: 'apart' must be true or false, got {disjoint!r}")
