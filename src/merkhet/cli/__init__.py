@@ -15,12 +15,12 @@ def main() -> None:
     """Run the command line. A :class:`MerkhetError` is printed in one line per fault and sets the exit code."""
     os.environ.setdefault(*SPINS)
     from merkhet.cli.app import app
-    from merkhet.core.errors import InputFaults, MerkhetError
+    from merkhet.core.errors import FaultsError, MerkhetError
 
     try:
         app()
     except MerkhetError as error:
-        lines = str(error).splitlines() if isinstance(error, InputFaults) else [error]
+        lines = str(error).splitlines() if isinstance(error, FaultsError) else [error]
         sys.stderr.write("merkhet: " + "\n  ".join(map(_one_line, lines)) + "\n")
         sys.exit(error.exit_code)
     except SystemExit as stop:

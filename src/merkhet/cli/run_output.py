@@ -72,8 +72,8 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     tasks = Counter(questions.questions["task"].to_pylist())
     if as_json:
         counts = {"questions": questions.questions.num_rows, "by_task": dict(tasks)}
-        losses = {name: questions.about.get(name) or [] for name in ("accounts", "losses")}
-        print_json({"folder": str(folder), **counts, **losses})
+        entries = {name: questions.about.get(name) or [] for name in ("accounts", "losses")}
+        print_json({"folder": str(folder), **counts, **entries})
         return
     console = Console(highlight=False)
     parts = ", ".join(f"{count:,} {task}" for task, count in tasks.items())
@@ -81,8 +81,8 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     empty = list(questions.about.get("empty_domains") or ())
     if empty:
         console.print(f"No questions, because there are no facts: {', '.join(empty)}", soft_wrap=True)
-    if losses := summarize_losses(questions.about, str(folder / "CARD.md")):
-        console.print(losses, soft_wrap=True, markup=False)
+    if unasked := summarize_losses(questions.about, str(folder / "CARD.md")):
+        console.print(unasked, soft_wrap=True, markup=False)
     remarks = list(questions.about.get("remarks") or ())
     for remark in remarks[:_MAX_REMARKS]:
         console.print(remark, soft_wrap=True, markup=False)

@@ -22,7 +22,7 @@ class InputError(MerkhetError):
     exit_code = 2
 
 
-class InputFaults(InputError):
+class FaultsError(InputError):
     """The user's input has several faults; the message has one line for each of the first, and the number of others."""
 
     def __init__(self, faults: Sequence[str], count: int, remedy: str = "") -> None:
@@ -68,7 +68,7 @@ class FaultList:
         """Add any InputError that is raised in the block."""
         try:
             yield
-        except InputFaults as error:
+        except FaultsError as error:
             self._faults += [(("", 0), fault) for fault in error.faults]
             self._count += error.count
         except InputError as error:
@@ -80,7 +80,7 @@ class FaultList:
         if self._count == 1:
             raise InputError(f"{faults[0]} {remedy}".rstrip())
         if faults:
-            raise InputFaults(faults[:MAX_FAULTS], self._count, remedy)
+            raise FaultsError(faults[:MAX_FAULTS], self._count, remedy)
 
 
 @contextmanager
@@ -88,8 +88,8 @@ def located(where: str) -> Iterator[None]:
     """Append the location of the input, such as a file and a key, to any InputError raised in the block."""
     try:
         yield
-    except InputFaults as error:
-        raise InputFaults([f"{fault} ({where})" for fault in error.faults], error.count, error.remedy) from error
+    except FaultsError as error:
+        raise FaultsError([f"{fault} ({where})" for fault in error.faults], error.count, error.remedy) from error
     except InputError as error:
         raise InputError(f"{error} ({where})") from error
 

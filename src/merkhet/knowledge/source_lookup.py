@@ -73,9 +73,9 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
     for chunk in chunks:
         if not isinstance(chunk, Chunk):
             raise InputError(f"the source {source!r} must return or yield a Chunk, got {type(chunk).__name__}")
+        yield chunk
         if context.faults:  # Later chunks are not read.
             break
-        yield chunk
     context.refuse_faults()
 
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import IO
 
 from merkhet.core.errors import MAX_FAULTS, FaultList, InputError, did_you_mean
@@ -50,7 +49,6 @@ class ReadContext:
     """Bad rows that are not skipped."""
     collects_faults: bool = False
     """Whether several bad rows are collected for one InputError; the caller of the source raises it."""
-    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def check_options(self, *names: str) -> None:
         """Raise InputError if an option is not in ``names``."""
@@ -80,16 +78,15 @@ class ReadContext:
 
     def reject(self, where: str, reason: str) -> None:
         """Reject a bad row: raise InputError, add it to the faults, or count it if ``skip_bad`` is set."""
-        with self._lock:  # Reading and staging run in two threads.
-            if not self.skip_bad:
-                origin, _, number = where.replace(", row ", ":").rpartition(":")
-                self.faults.add(f"{where}: {reason}.", origin=origin, row=int(number) if number.isdecimal() else 0)
-                if not self.collects_faults or len(self.faults) >= MAX_FAULTS:
-                    self.refuse_faults()
-                return
+        if self.skip_bad:
             self.bad += 1
             if len(self.examples) < _MAX_EXAMPLES:
                 self.examples.append(f"{where}: {reason}")
+            return
+        origin, _, number = where.replace(", row ", ":").rpartition(":")
+        self.faults.add(f"{where}: {reason}.", origin=origin, row=int(number) if number.isdecimal() else 0)
+        if not self.collects_faults or len(self.faults) >= MAX_FAULTS:
+            self.refuse_faults()
 
     def refuse_faults(self) -> None:
         """Raise InputError if rows were rejected and not skipped."""
