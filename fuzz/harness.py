@@ -92,8 +92,9 @@ def _read(target: Target, data: bytes, place: Place, limit: float | None, comman
 
 
 def _commanded(arguments: Sequence[str]) -> tuple[str, str, str]:
-    """What the command line says: exit code 1 or 2 and one line on stderr, if it refuses."""
+    """What the command line says: exit code 1 or 2 and one line for each fault on stderr, if it refuses."""
     from merkhet.cli import main
+    from merkhet.core.errors import MAX_FAULTS
 
     out, told, before = io.StringIO(), io.StringIO(), sys.argv
     code = 0
@@ -114,11 +115,14 @@ def _commanded(arguments: Sequence[str]) -> tuple[str, str, str]:
     errors = [line for line in lines if line.startswith("merkhet: ")]
     if not errors:
         return ("refused", "", text) if lines and lines[0].startswith("Usage:") else ("no word", str(code), text[:2000])
-    if lines[-1] != errors[-1]:
+    refusal = lines[lines.index(errors[-1]) :]
+    # Each further fault has a line of its own, and the count of others and the remedy may have one.
+    if len(refusal) > MAX_FAULTS + 2 or not all(line.startswith("  ") for line in refusal[1:]):
         return "several lines", "", text[:2000]
-    if len(lines[-1]) > LONGEST_LINE:
-        return "long line", "", f"{len(lines[-1])} characters: {lines[-1][:2000]}"
-    return REFUSED, "", lines[-1][:300]
+    longest = max(refusal, key=len)
+    if len(longest) > LONGEST_LINE:
+        return "long line", "", f"{len(longest)} characters: {longest[:2000]}"
+    return REFUSED, "", refusal[0][:300]
 
 
 def _left_behind(place: Place, *, refused: bool) -> str | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from all_cases import check_all
 
@@ -14,12 +16,16 @@ GOOD = {"prompt": "[MASK] is big.", "answers": ["Jupiter"], "target": "Jupiter",
 
 
 def refusal(kind, path) -> str:
+    [said] = refusals(kind, path)
+    return said
+
+
+def refusals(kind, path) -> list[str]:
     with pytest.raises(InputError) as refused:
         read_table(kind, path)
-    said = str(refused.value)
-    assert "\n" not in said
-    assert str(path) in said
-    return said
+    lines = str(refused.value).split("\n")
+    assert all(str(path) in said for said in lines if not said.startswith("…"))
+    return lines
 
 
 def line(**changed) -> bytes:
@@ -92,7 +98,7 @@ def test_a_broken_row_of_json_lines_is_named_by_its_line(tmp_path):
         (line(prompt="x [MASK]", answers=[]), "row 3: 'answers' is empty"),
         (line(prompt="x [MASK]", candidate_set="c"), "row 3: a question has either 'choices' or a 'candidate_set'"),
         (line(target=None), "row 3: 'target' is empty; every row of questions needs it"),
-        (line(), "questions.jsonl, row 1 (question_id q_"),
+        (line(), "questions.jsonl, row 1 ('[MASK] is big.'). Remove one."),
     ]
     check_all(check, cases)
 
@@ -120,3 +126,30 @@ def test_a_file_of_another_kind_or_none(tmp_path):
 def refusal_of(folder, name) -> str:
     (folder / name).write_text("x")
     return refusal(QUESTIONS, folder / name)
+
+
+def test_all_faults_of_a_file_are_named_at_once_up_to_twenty(tmp_path):
+    path = tmp_path / "questions.jsonl"
+    faulty = [b'{"prompt"', line(target=7), line(prompt="no slot"), line(choices=None), line(awnsers=["x"])]
+    path.write_bytes(b"\n".join([line(prompt="Sound [MASK]"), *faulty, line(prompt="[MASK] [MASK]")]))
+    faults = refusals(QUESTIONS, path)
+    assert sorted(fault.split(": ")[0].rpartition(" ")[2] for fault in faults) == ["2", "3", "4", "5", "6", "7"]
+    assert all(fault.startswith(f"{path}, row ") for fault in faults)
+    path.write_bytes(b"\n".join(line(prompt=f"no slot {number}") for number in range(51)))
+    faults = refusals(QUESTIONS, path)
+    assert len(faults) == 21 and faults[-1] == "… and 31 more"
+    assert [f"'no slot {number}'" in fault for number, fault in enumerate(faults[:20])] == [True] * 20
+
+
+def test_all_faults_of_a_parquet_file_are_named_with_labels(tmp_path):
+    path = tmp_path / "facts.parquet"
+    good = {"subject": "a", "predicate": "p", "object": "b"}
+    rows = [good, {**good, "object": None}, {**good, "start": "1990", "end": "1980"}, good]
+    columns = {name: [row.get(name) for row in rows] for name in ("subject", "predicate", "object", "start", "end")}
+    pq.write_table(pa.table({"fact_id": ["f_1", "f_2", "f_3", "f_1"], **columns}), path)
+    faults = refusals(FACTS, path)
+    assert len(faults) == 3
+    assert any("row 2: a fact has either an object or a value" in fault for fault in faults)
+    assert any("row 3: end 1980 is before start 1990 for 'a'" in fault for fault in faults)
+    assert any("row 4: repeats" in fault and "('a p b')" in fault for fault in faults)
+    assert "f_1" not in "".join(faults)

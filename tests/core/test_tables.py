@@ -134,7 +134,7 @@ def test_a_row_that_does_not_fit_is_refused_by_its_number():
         (QUESTIONS, question(answers=[], prompt=f"Other {SLOT}"), "questions, row 2: 'answers' is empty"),
         (QUESTIONS, question(candidate_set="c"), "either 'choices' or a 'candidate_set'"),
         (QUESTIONS, question(choices=None), "either 'choices' or a 'candidate_set'"),
-        (QUESTIONS, question(), "questions, row 2: repeats questions, row 1 (question_id q_"),
+        (QUESTIONS, question(), "questions, row 2: repeats questions, row 1 ('Paris is in [MASK].'). Remove one."),
         (QUESTIONS, question(anwers=["x"]), "no column 'anwers' in a table of questions; did you mean 'answers'?"),
         (QUESTIONS, question(target=["x"]), "questions, row 2: 'target' must be string, got ['x']"),
         (QUESTIONS, question(answers="France"), "questions, row 2: 'answers' must be list<item: string>, got 'France'"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from stated_losses import accounts_of, asked_facts, reasons
 
 from merkhet.core import SLOT
 from merkhet.core.schemas import FACTS, NAMES, make_table, question_id
@@ -320,6 +321,19 @@ def test_no_fact_straddles_splits(world: tuple[World, QuestionSet, Path]) -> Non
     _, questions, _ = world
     assert {row["split"] for row in questions.questions.to_pylist()} == {"train", "test"}
     check_splits(questions.questions, questions.facts)
+
+
+def test_every_fact_is_asked_or_counted_with_a_reason(world: tuple[World, QuestionSet, Path]) -> None:
+    one, questions, _ = world
+    accounts = accounts_of(questions)
+    assert set(accounts) == {"completion", "distinction", "checking", "reasoning"}
+    for task, account in accounts.items():
+        assert account.askable == len(asked_facts(questions, task)) > 0, task
+    stated = [fact for fact in one.facts if fact[1] != "home"]
+    assert accounts["completion"].total == len(stated) + len(one.weights)
+    assert accounts["checking"].total == len(stated)
+    assert accounts["distinction"].total == sum(fact[1] == "kind" for fact in stated)
+    assert reasons(accounts["completion"])["the sentence has several right answers"] > 0
 
 
 def test_fewer_paraphrases_are_some_of_all(world: tuple[World, QuestionSet, Path]) -> None:

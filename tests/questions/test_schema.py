@@ -114,3 +114,24 @@ def test_what_is_no_schema_is_refused(tmp_path: Path) -> None:
             read_schema(tmp_path / "absent.yaml")
 
     check_all(check, ["- a\n- b\n", "a: [", "relations: 3\n"])
+
+
+def test_all_faults_of_a_schema_are_named_at_once(tmp_path: Path) -> None:
+    content = {
+        "domains": {"geography": "generl"},
+        "relations": {
+            "one": {"ask": "objekt", "templates": ["{subject} has [MASK].", "{subjekt} is {object}."], "wrong": "x"},
+            "two": {"templates": []},
+            "three": {"domain": "botany", "templates": ["{subject} is {object}."]},
+        },
+        "frames": {"checking": ["Is it? [MASK]."], "chekking": ["x"]},
+    }
+    with pytest.raises(InputError) as error:
+        read_schema(write(tmp_path, content))
+    faults = str(error.value).split("\n")
+    for words in (
+        *("knowledge type 'generl'", "'ask' is 'objekt'", "has a slot", "{subjekt}", "'wrong' must be near or far"),
+        *("relation 'two' has no templates", "the domain 'botany'", "name {statement} exactly once", "'chekking'"),
+    ):
+        assert sum(words in fault for fault in faults) == 1, words
+    assert len(faults) == 9 and all("schema.yaml" in fault for fault in faults)

@@ -125,18 +125,18 @@ def test_what_straddles_is_refused_with_both_questions():
         [
             (
                 [("train", ["f_capital"], {}), ("test", ["f_capital"], {})],
-                "question q_1 in test about the fact f_capital (France capital Paris) and question q_0 in train about "
-                "the fact f_capital (France capital Paris) are in different splits, but a fact's questions belong to "
+                "the question '1 [MASK]' in test (France capital Paris) and the question '0 [MASK]' in "
+                "train (France capital Paris) are in different splits, but a fact's questions belong to "
                 "one split",
             ),
             (
                 [("train", ["f_unknown"], {}), ("dev", ["f_unknown"], {})],
-                "question q_1 in dev about the fact f_unknown and",
+                "the question '1 [MASK]' in dev and",
             ),
             (
                 [("train", ["f_capital"], {}), ("test", ["f_inverse"], {})],
-                "question q_1 in test about the fact f_inverse (Paris capital of France) and question q_0 in train "
-                "about the fact f_capital (France capital Paris) are in different splits, but facts about the same "
+                "the question '1 [MASK]' in test (Paris capital of France) and the question '0 [MASK]' "
+                "in train (France capital Paris) are in different splits, but facts about the same "
                 "two entities",
             ),
             (
@@ -153,7 +153,8 @@ def test_what_straddles_is_refused_with_both_questions():
             ),
             (
                 [("train", ["f_other"], {"prompt": "The [MASK]"}), ("dev", ["f_iron"], {"prompt": "the  [MASK]"})],
-                "question q_1 in dev and question q_0 in train are in different splits, but the same prompt belongs to "
+                "the question 'the  [MASK]' in dev and the question 'The [MASK]' in train are in different "
+                "splits, but the same prompt belongs to "
                 "one",
             ),
         ],

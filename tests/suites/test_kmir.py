@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stated_losses import accounts_of, asked_facts
 
 import merkhet
 from merkhet.core.errors import InputError
@@ -47,6 +48,8 @@ def check_a_benchmark(folder: Path, questions: QuestionSet) -> list[dict[str, An
 
 def test_a_pack_gives_a_benchmark(kmir_few: Path) -> None:
     rows = check_a_benchmark(kmir_few, read_questions(kmir_few))
+    for task, account in accounts_of(read_questions(kmir_few)).items():
+        assert account.askable == len(asked_facts(read_questions(kmir_few), task)), task
     assert len(rows) > 500 and {row["rule"] for row in rows if row["rule"]} <= AXIOMS
 
 
@@ -54,6 +57,9 @@ def test_a_pack_gives_a_benchmark(kmir_few: Path) -> None:
 def test_the_packs_give_a_whole_benchmark(packs: tuple[Path, QuestionSet]) -> None:
     rows = check_a_benchmark(*packs)
     assert len(rows) >= 10_000
+    assert {task: account.askable for task, account in accounts_of(packs[1]).items()} == {
+        task: len(asked_facts(packs[1], task)) for task in TASKS
+    }
     domains = Counter(row["domain"] for row in rows)
     assert len(domains) >= 6 and {"physics", "chemistry", "biology", "history", "commonsense"} <= set(domains)
     assert {row["rule"] for row in rows if row["rule"]} == AXIOMS

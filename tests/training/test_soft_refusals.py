@@ -64,10 +64,10 @@ def test_what_is_wrong_is_said_before_anything_is_done(unread, tmp_path: Path) -
     model = load_model(str(unread["masked"]))
     with pytest.raises(InputError, match="random is a baseline, which reads no soft prompts"):
         learn_soft_prompts(load_model("random"), TRAINING, tmp_path / "out")
-    with pytest.raises(InputError, match=r"question plain has no soft token .* nothing to learn"):
+    with pytest.raises(InputError, match=r"the question 'It is a \[MASK\] \.' has no soft token .* nothing to learn"):
         plain = replace(TRAINING[0], question_id="plain", prompt="It is a [MASK] .")
         learn_soft_prompts(model, [*TRAINING, plain], tmp_path / "out")
-    with pytest.raises(InputError, match=r"dev question .* has <RG1>, which no training question has"):
+    with pytest.raises(InputError, match=r"the dev question '.*' has <RG1>, which no training question has"):
         learn_soft_prompts(model, TRAINING, tmp_path / "out", dev=asked(part(KNOWN, 2, 3), "{name} <RG1> [MASK] ."))
     with pytest.raises(InputError, match="can learn from none of the 0 training questions: there is none"):
         learn_soft_prompts(model, [], tmp_path / "out")

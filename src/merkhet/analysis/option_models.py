@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.settings import Expected, annotated, is_union, refusal, without_metadata
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -81,16 +81,25 @@ def validate(model: type[Model], content: Mapping[str, Any], place: str = "") ->
         place: Key that holds the content, used as the prefix of keys in messages.
 
     Raises:
-        InputError: A key is unknown or missing, or a value is invalid.
+        InputError: Keys are unknown or missing, or values are invalid; all are named.
     """
     try:
         return model.model_validate(dict(content))
     except ValidationError as error:
-        raise InputError(_explain(error, model, content, place)) from error
+        faults = FaultList()
+        # Several errors of one key, such as those of each type in a union, are one fault.
+        for message in dict.fromkeys(
+            _explain(first, model, content, place) for first in error.errors(include_url=False)
+        ):
+            faults.add(message)
+        try:
+            faults.refuse()
+        except InputError as refusal_error:
+            raise refusal_error from error
+        raise
 
 
-def _explain(error: ValidationError, model: type[BaseModel], content: Mapping[str, Any], place: str) -> str:
-    first = error.errors(include_url=False)[0]
+def _explain(first: Any, model: type[BaseModel], content: Mapping[str, Any], place: str) -> str:
     reason, location = f"{first['msg'][0].lower()}{first['msg'][1:]}", first["loc"]
     if not location:  # A key that is not valid text.
         return f"a key is not valid: {reason}"

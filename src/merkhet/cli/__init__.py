@@ -12,15 +12,16 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line. A :class:`MerkhetError` is printed as one line and sets the exit code."""
+    """Run the command line. A :class:`MerkhetError` is printed in one line per fault and sets the exit code."""
     os.environ.setdefault(*SPINS)
     from merkhet.cli.app import app
-    from merkhet.core.errors import MerkhetError
+    from merkhet.core.errors import FaultsError, MerkhetError
 
     try:
         app()
     except MerkhetError as error:
-        sys.stderr.write(f"merkhet: {_one_line(error)}\n")
+        lines = str(error).splitlines() if isinstance(error, FaultsError) else [error]
+        sys.stderr.write("merkhet: " + "\n  ".join(map(_one_line, lines)) + "\n")
         sys.exit(error.exit_code)
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:  # Typer turns an interrupt into this exit code without a message.
@@ -31,8 +32,8 @@ def main() -> None:
         sys.exit(1)
 
 
-def _one_line(error: Exception) -> str:
-    """Return the message of ``error`` as one line; the middle of a long message becomes an ellipsis."""
+def _one_line(error: Exception | str) -> str:
+    """Return a message as one line; the middle of a long message becomes an ellipsis."""
     from merkhet.core.text import printable
 
     text = " ".join(printable(error).splitlines())

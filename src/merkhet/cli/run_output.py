@@ -14,6 +14,7 @@ from merkhet.cli.output import print_json, print_lines
 from merkhet.core.text import counted
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import score_objects
+from merkhet.questions.losses import summarize_losses
 from merkhet.questions.question_files import QuestionSet
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.tables import score_table
@@ -71,7 +72,9 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     """Print the number of questions per task, remarks on the questions, and the path of their file."""
     tasks = Counter(questions.questions["task"].to_pylist())
     if as_json:
-        print_json({"folder": str(folder), "questions": questions.questions.num_rows, "by_task": dict(tasks)})
+        counts = {"questions": questions.questions.num_rows, "by_task": dict(tasks)}
+        entries = {name: questions.about.get(name) or [] for name in ("accounts", "losses")}
+        print_json({"folder": str(folder), **counts, **entries})
         return
     console = Console(highlight=False)
     parts = ", ".join(f"{count:,} {task}" for task, count in tasks.items())
@@ -81,6 +84,8 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
     empty = list(questions.about.get("empty_domains") or ())
     if empty:
         console.print(f"No questions, because there are no facts: {', '.join(empty)}", soft_wrap=True)
+    if unasked := summarize_losses(questions.about, str(folder / "CARD.md")):
+        console.print(unasked, soft_wrap=True, markup=False)
     remarks = list(questions.about.get("remarks") or ())
     for remark in remarks[:_MAX_REMARKS]:
         console.print(remark, soft_wrap=True, markup=False)

@@ -1,10 +1,13 @@
-"""User-facing errors: one line that says what is wrong, where, and what to do."""
+"""User-facing errors: one line for each fault that says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+
+MAX_FAULTS = 20
+"""Maximum number of faults that one error describes."""
 
 
 class MerkhetError(Exception):
@@ -19,11 +22,74 @@ class InputError(MerkhetError):
     exit_code = 2
 
 
+class FaultsError(InputError):
+    """The user's input has several faults; the message has one line for each of the first, and the number of others."""
+
+    def __init__(self, faults: Sequence[str], count: int, remedy: str = "") -> None:
+        """Create the error.
+
+        Args:
+            faults: Descriptions of the first faults.
+            count: Number of all faults.
+            remedy: Advice for all faults, as the last line.
+        """
+        super().__init__(tuple(faults), count, remedy)
+        self.faults, self.count, self.remedy = tuple(faults), count, remedy
+
+    def __str__(self) -> str:
+        lines = [" ".join(fault.splitlines()) for fault in self.faults[:MAX_FAULTS]]
+        if self.count > len(lines):
+            lines.append(f"… and {self.count - len(lines):,} more")
+        return "\n".join([*lines, *([self.remedy] if self.remedy else [])])
+
+
+class FaultList:
+    """Collector of the faults of one input, which are refused together."""
+
+    def __init__(self) -> None:
+        self._faults: list[tuple[tuple[str, int], str]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, fault: str, *, origin: str = "", row: int = 0) -> None:
+        """Add a fault; faults are sorted by origin and row."""
+        self._faults.append(((origin, row), fault))
+        self._count += 1
+
+    def add_rows(self, rows: Sequence[int], describe: Callable[[int], str]) -> None:
+        """Add the same kind of fault in several rows, in increasing order; only the first are described."""
+        self._faults += [(("", row), describe(row)) for row in rows[:MAX_FAULTS]]
+        self._count += len(rows)
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Add any InputError that is raised in the block."""
+        try:
+            yield
+        except FaultsError as error:
+            self._faults += [(("", 0), fault) for fault in error.faults]
+            self._count += error.count
+        except InputError as error:
+            self.add(str(error))
+
+    def refuse(self, remedy: str = "") -> None:
+        """Raise an error that describes the faults, if there are any."""
+        faults = [fault for _, fault in sorted(self._faults, key=lambda entry: entry[0])]
+        if self._count == 1:
+            raise InputError(f"{faults[0]} {remedy}".rstrip())
+        if faults:
+            raise FaultsError(faults[:MAX_FAULTS], self._count, remedy)
+
+
 @contextmanager
 def located(where: str) -> Iterator[None]:
     """Append the location of the input, such as a file and a key, to any InputError raised in the block."""
     try:
         yield
+    except FaultsError as error:
+        raise FaultsError([f"{fault} ({where})" for fault in error.faults], error.count, error.remedy) from error
     except InputError as error:
         raise InputError(f"{error} ({where})") from error
 

@@ -151,7 +151,7 @@ def questions_from_rows(
         set_name = row["candidate_set"]
         if set_name is not None and set_name not in candidate_sets:
             raise InputError(
-                f"question {row['question_id']} uses the candidate set {set_name!r}, which is not in the table of "
+                f"the question {row['prompt']!r} uses the candidate set {set_name!r}, which is not in the table of "
                 "candidates; add it there, or give the question its own 'choices'"
             )
         questions.append(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from merkhet.core import SLOT
-from merkhet.core.errors import InputError, did_you_mean, first_line
+from merkhet.core._row_checks import check_facts, check_questions, rows_where
+from merkhet.core.errors import FaultList, InputError, did_you_mean, first_line
 from merkhet.core.files import atomic_path, parse_json_object
 from merkhet.core.ids import content_id
 from merkhet.core.text_formats import short_repr
@@ -44,8 +45,12 @@ class TableKind:
     """Values of columns that are missing from a hand-written row."""
     identify: Callable[[Mapping[str, Any]], str] | None = None
     """Function that makes a row's id from its content."""
-    check: Callable[[pa.Table, Callable[[int], str]], None] | None = None
-    """Function that checks further constraints; receives the table and a function that describes a row's location."""
+    check: Callable[[pa.Table, Callable[[int], str], FaultList], None] | None = None
+    """Function that checks further constraints.
+
+    It receives the table, a function that describes a row's location, and the list to add faults to."""
+    label: tuple[str, ...] = ()
+    """Columns that name a row in error messages."""
 
 
 def fact_id(row: Mapping[str, Any]) -> str:
@@ -66,68 +71,6 @@ def candidate_set_id(name: str, candidates: Sequence[str]) -> str:
     return f"{name}-{content_id('c', list(candidates))[2:12]}"
 
 
-def _check_facts(table: pa.Table, where: Callable[[int], str]) -> None:
-    has_object, has_value = pc.is_valid(table["object"]), pc.is_valid(table["value"])
-    row = _first(pc.equal(has_object, has_value))
-    if row is not None:
-        raise InputError(f"{where(row)}: a fact has either an object or a value, got both or neither")
-    row = _first(pc.fill_null(pc.greater(_day(table["start"], 0), _day(table["end"], 99)), False))
-    if row is not None:
-        fact = table.slice(row, 1).to_pylist()[0]
-        raise InputError(f"{where(row)}: end {fact['end']} is before start {fact['start']} for {fact['subject']!r}")
-
-
-def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:
-    """Convert years and dates (1957, 1957-03, 0476-09-04) to comparable numbers.
-
-    ``missing`` replaces a missing month or day.
-    """
-    fields = pc.extract_regex(times, r"^\+?(?P<year>-?\d{1,9})(?:-(?P<month>\d\d))?(?:-(?P<day>\d\d))?")
-    fields = fields.combine_chunks() if isinstance(fields, pa.ChunkedArray) else fields
-    parts = []
-    for name in ("year", "month", "day"):
-        text = pc.struct_field(fields, name)
-        parts.append(pc.cast(pc.if_else(pc.equal(text, ""), str(missing), text), pa.int64()))
-    return pc.add(pc.multiply(parts[0], 10_000), pc.add(pc.multiply(parts[1], 100), parts[2]))
-
-
-def _check_questions(table: pa.Table, where: Callable[[int], str]) -> None:
-    slots = pc.count_substring(table["prompt"], SLOT)
-    row = _first(pc.not_equal(slots, 1))
-    if row is not None:
-        count, prompt = slots[row].as_py(), table["prompt"][row].as_py()
-        slots_text = "no slot" if count == 0 else f"{count} slots"
-        raise InputError(
-            f"{where(row)}: the prompt {prompt!r} has {slots_text}; write {SLOT} exactly once, for the answer"
-        )
-    row = _first(pc.equal(pc.list_value_length(table["answers"]), 0))
-    if row is not None:
-        raise InputError(f"{where(row)}: 'answers' is empty; name every right answer")
-    row = _first(pc.equal(pc.is_valid(table["choices"]), pc.is_valid(table["candidate_set"])))
-    if row is not None:
-        raise InputError(f"{where(row)}: a question has either 'choices' or a 'candidate_set'; give one of them")
-    if table["words"].null_count < table.num_rows:
-        _check_words(table, where)
-
-
-def _check_words(table: pa.Table, where: Callable[[int], str]) -> None:
-    """Check questions with words: each choice needs exactly one slot, and each slot a word."""
-    for row, words in enumerate(table["words"].to_pylist()):
-        if words is None:
-            continue
-        choices = table["choices"][row].as_py()
-        if choices is None or any(text.count(SLOT) != 1 for text in choices):
-            raise InputError(
-                f"{where(row)}: the question compares senses (it has 'words'), so each of its 'choices' must be a "
-                f"sentence with {SLOT} exactly once"
-            )
-        if len(words) not in (1, 1 + len(choices)) or not all(word and word.strip() for word in words):
-            raise InputError(
-                f"{where(row)}: 'words' holds {len(words)} words; give one for all slots, or one for the prompt and "
-                "one for each choice"
-            )
-
-
 def _strings(*names: str) -> list[tuple[str, pa.DataType]]:
     return [(name, pa.string()) for name in names]
 
@@ -145,7 +88,8 @@ FACTS = TableKind(
     required=frozenset({"fact_id", "subject", "predicate"}),
     unique="fact_id",
     identify=fact_id,
-    check=_check_facts,
+    check=check_facts,
+    label=("subject", "predicate", "object", "value"),
 )
 NAMES = TableKind(
     "names",
@@ -171,7 +115,8 @@ QUESTIONS = TableKind(
     unique="question_id",
     defaults={"suite": "own", "task": "completion", "language": "en", "facts": []},
     identify=question_id,
-    check=_check_questions,
+    check=check_questions,
+    label=("prompt",),
 )
 CANDIDATES = TableKind(
     "candidates",
@@ -254,56 +199,80 @@ def make_table(
     """
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     known = set(kind.schema.names)
+    faults = FaultList()
+    faulty: set[int] = set()
     filled = []
     for number, row in enumerate(rows):
         row = {**kind.defaults, **{key: value for key, value in row.items() if value is not None}}
-        unknown = [] if kind.open else [key for key in row if key not in known]
-        if unknown:
-            raise _unknown_column(kind, unknown[0], where(number))
-        if kind.identify and kind.unique and not row.get(kind.unique):
+        for key in row if not kind.open else ():
+            if key not in known:
+                faults.add(str(_unknown_column(kind, key, where(number))), row=number)
+                faulty.add(number)
+        if kind.identify and kind.unique and not row.get(kind.unique) and number not in faulty:
             row[kind.unique] = kind.identify(row)
         filled.append(row)
     if not filled:
         return kind.schema.empty_table()
     present = {key for row in filled for key in row}
     columns = [column for column in kind.schema if column.name in present]
-    columns += [pa.field(name, pa.string()) for name in sorted(present - known)]
-    arrays = [_column(column.type, column.name, filled, where) for column in columns]
-    return validate(kind, pa.Table.from_arrays(arrays, schema=pa.schema(columns)), where)
+    if kind.open:
+        columns += [pa.field(name, pa.string()) for name in sorted(present - known)]
+    arrays = [_column(column.type, column.name, filled, where, faults, faulty) for column in columns]
+    if not faulty:
+        return validate(kind, pa.Table.from_arrays(arrays, schema=pa.schema(columns)), where)
+    # The other rows are checked, too, so that one error names the faults of all rows.
+    sound = [number for number in range(len(filled)) if number not in faulty]
+    with faults.collect():
+        make_table(kind, [filled[number] for number in sound], lambda row: where(sound[row]))
+    faults.refuse()
+    raise AssertionError("a faulty row has no fault")
 
 
 def validate(kind: TableKind, table: pa.Table, where: Callable[[int], str] | None = None) -> pa.Table:
-    """Return the table with the kind's column order and types; raise InputError for the first invalid row."""
+    """Return the table with the kind's column order and types.
+
+    Raises:
+        InputError: Columns or rows are invalid; the message has a line for each of the first faults.
+    """
     where = where or (lambda row: f"{kind.name}, row {row + 1}")
     origin = where(0).rpartition(", row")[0] or kind.name
+    faults = FaultList()
     unknown = [name for name in table.column_names if name not in kind.schema.names]
-    if unknown and not kind.open:
-        raise _unknown_column(kind, unknown[0], origin)
+    for name in unknown if not kind.open else ():
+        faults.add(str(_unknown_column(kind, name, origin)))
     columns = []
     for column in kind.schema:
         if column.name in table.column_names:
             try:
                 columns.append(table[column.name].cast(column.type))
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
                 actual = table[column.name].type
-                raise InputError(
-                    f"{origin}: the column {column.name!r} must hold {column.type}, got {actual}"
-                ) from error
+                faults.add(f"{origin}: the column {column.name!r} must hold {column.type}, got {actual}")
         elif column.name in kind.required:
-            raise InputError(f"{origin}: the column {column.name!r} is missing from the table of {kind.name}; add it")
+            faults.add(f"{origin}: the column {column.name!r} is missing from the table of {kind.name}; add it")
         else:
             columns.append(pa.nulls(table.num_rows, column.type))
-        if column.name in kind.required and columns[-1].null_count:
-            row = _first(pc.is_null(columns[-1]))
-            raise InputError(f"{where(row or 0)}: {column.name!r} is empty; every row of {kind.name} needs it")
+    faults.refuse()
+    incomplete: set[int] = set()
+    for column, values in zip(kind.schema, columns, strict=True):
+        if column.name in kind.required and values.null_count:
+            # A missing value may be the cause of others in its row.
+            empty = [row for row in rows_where(pc.is_null(values)) if row not in incomplete]
+            incomplete.update(empty)
+            faults.add_rows(empty, partial(_describe_empty, kind, column.name, where))
     checked = pa.Table.from_arrays(columns, schema=kind.schema)
     for name in unknown:
         checked = checked.append_column(name, table[name])
     if kind.unique:
-        _refuse_repeats(kind, checked, where)
+        _find_repeats(kind, checked, where, faults)
     if kind.check and checked.num_rows:
-        kind.check(checked, where)
+        kind.check(checked, where, faults)
+    faults.refuse()
     return checked
+
+
+def _describe_empty(kind: TableKind, column: str, where: Callable[[int], str], row: int) -> str:
+    return f"{where(row)}: {column!r} is empty; every row of {kind.name} needs it"
 
 
 def write_table(kind: TableKind, table: pa.Table, path: Path) -> None:
@@ -352,16 +321,22 @@ def read_table(
 def _read_json_lines(kind: TableKind, path: Path, complete: Callable[[list[dict[str, Any]]], None] | None) -> pa.Table:
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
+    faults = FaultList()
     with open(path, "rb") as handle:
         for number, line in enumerate(handle, 1):
             if not line.strip():
                 continue
-            row = parse_json_object(line.rstrip(), f"{path}, row {number}", "Correct the row.")
-            rows.append({**kind.defaults, **{key: value for key, value in row.items() if value is not None}})
-            lines.append(number)
+            with faults.collect():
+                row = parse_json_object(line.rstrip(), f"{path}, row {number}", "Correct the row.")
+                rows.append({**kind.defaults, **{key: value for key, value in row.items() if value is not None}})
+                lines.append(number)
     if complete:
         complete(rows)
-    return make_table(kind, rows, lambda row: f"{path}, row {lines[row]}")
+    table = kind.schema.empty_table()
+    with faults.collect():
+        table = make_table(kind, rows, lambda row: f"{path}, row {lines[row]}")
+    faults.refuse()
+    return table
 
 
 def _unknown_column(kind: TableKind, name: str, where: str) -> InputError:
@@ -369,7 +344,15 @@ def _unknown_column(kind: TableKind, name: str, where: str) -> InputError:
     return InputError(f"{where}: there is no column {name!r} in a table of {kind.name}; {hint}")
 
 
-def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], where: Callable[[int], str]) -> pa.Array:
+def _column(
+    kind: pa.DataType,
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    where: Callable[[int], str],
+    faults: FaultList,
+    faulty: set[int],
+) -> pa.Array:
+    """Return a column of rows; faults are added to ``faults``, and the numbers of faulty rows to ``faulty``."""
     values = [row.get(name) for row in rows]
     try:
         for value in values:
@@ -380,9 +363,11 @@ def _column(kind: pa.DataType, name: str, rows: Sequence[Mapping[str, Any]], whe
             try:
                 _refuse_silent_change(kind, value)
                 pa.array([value], kind)
-            except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-                raise InputError(f"{where(number)}: {name!r} must be {kind}, got {short_repr(value)}") from error
-        raise
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                faults.add(f"{where(number)}: {name!r} must be {kind}, got {short_repr(value)}", row=number)
+                faulty.add(number)
+                values[number] = None
+        return pa.array(values, kind)
 
 
 def _refuse_silent_change(kind: pa.DataType, value: Any) -> None:
@@ -396,18 +381,15 @@ def _refuse_silent_change(kind: pa.DataType, value: Any) -> None:
         raise TypeError("a fraction is not an integer")
 
 
-def _refuse_repeats(kind: TableKind, table: pa.Table, where: Callable[[int], str]) -> None:
+def _find_repeats(kind: TableKind, table: pa.Table, where: Callable[[int], str], faults: FaultList) -> None:
     ids = table[kind.unique]
     if len(pc.unique(ids)) == len(ids):
         return
     first_rows: dict[str, int] = {}
     for row, identity in enumerate(ids.to_pylist()):
         if identity in first_rows:
-            first = where(first_rows[identity])
-            raise InputError(f"{where(row)}: repeats {first} ({kind.unique} {identity}). Remove one.")
-        first_rows[identity] = row
-
-
-def _first(mask: pa.ChunkedArray | pa.Array) -> int | None:
-    index = pc.index(mask, True).as_py()
-    return None if index < 0 else index
+            cells = [table[name][row].as_py() for name in kind.label]
+            label = repr(" ".join(str(cell) for cell in cells if cell is not None)) if cells else identity
+            faults.add(f"{where(row)}: repeats {where(first_rows[identity])} ({label}). Remove one.", row=row)
+        elif identity is not None:
+            first_rows[identity] = row

@@ -19,6 +19,7 @@ from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import SplitOptions
 from merkhet.questions.answer_counts import TRAINING_SPLITS, add_unasked_counts, without_asked_training
+from merkhet.questions.losses import summarize_losses
 from merkhet.questions.question_files import (
     ABOUT_FILE,
     QUESTION_FILES,
@@ -141,9 +142,10 @@ def make_questions(suite: Suite, study: Study, home: Path, engine: Engine | None
         all_questions = _read_data(suite, study, home)
         questions = apply_limits(all_questions, study)
     if not questions.questions.num_rows:
+        losses = summarize_losses(questions.about)
         raise InputError(
             f"{suite.name} builds no questions from {', '.join(study.knowledge) or 'no knowledge'}; choose other "
-            "knowledge or other options"
+            "knowledge or other options" + (f". {losses}" if losses else "")
         )
     origin = find_origin(suite, study, home)
     if study.data is not None and origin.kind == "imported":

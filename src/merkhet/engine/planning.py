@@ -42,7 +42,8 @@ from merkhet.engine.study import make_study, study_yaml
 from merkhet.engine.suite import AskingSteps
 from merkhet.engine.suite_card import HeadlineScore
 from merkhet.knowledge.source_lookup import source_identity
-from merkhet.questions.question_files import QUESTION_FILES, TRAINING_FILE, read_card
+from merkhet.questions.losses import summarize_losses
+from merkhet.questions.question_files import ABOUT_FILE, QUESTION_FILES, TRAINING_FILE, read_card
 from merkhet.training import PRETRAIN
 
 NO_REPLY_METRICS = ("no-answer", "refused")
@@ -265,7 +266,7 @@ def make_build_step(resolved: ResolvedStudy) -> Step[BuildParams, BuildRuntime]:
 
 
 def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
-    """Describe the questions of a run in lines: counts, domains without questions, and remarks on external data."""
+    """Describe the questions of a run in lines: counts, domains without questions, losses, remarks on external data."""
     questions = run_tables(folder).question_set
     count, facts = questions.questions.num_rows, questions.facts.num_rows
     baselines = sum(model.kind == "baseline" for model in resolved.models)
@@ -276,6 +277,8 @@ def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
     lines = [f"{resolved.suite.name}: {', '.join(parts)}"]
     empty = questions.about.get("empty_domains") or ()
     lines += [f"No facts, and so no questions: {', '.join(empty)}"] if empty else []
+    if losses := summarize_losses(questions.about, str(folder / ABOUT_FILE)):
+        lines.append(losses)
     if resolved.study.data is not None and "filters" not in questions.about:
         lines += list(questions.about.get("remarks") or ())[:3]
     return lines

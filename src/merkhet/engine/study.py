@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from merkhet.analysis.option_models import validate
-from merkhet.core.errors import InputError, did_you_mean, located
+from merkhet.core.errors import FaultList, InputError, did_you_mean, located
 from merkhet.core.files import read_yaml
 from merkhet.core.text_formats import parse_yaml
 from merkhet.models.model_lookup import ModelSpec
@@ -131,9 +131,11 @@ def make_study(content: Mapping[str, Any], where: str) -> Study:
     """
     with located(where):
         study = validate(Study, content)
+        faults = FaultList()
         for group in study.groups:
             if group not in GROUPS:
-                raise InputError(f"scores cannot be grouped by {group!r}; {did_you_mean(group, GROUPS)}")
+                faults.add(f"scores cannot be grouped by {group!r}; {did_you_mean(group, GROUPS)}")
+        faults.refuse()
     return study
 
 

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from merkhet.analysis.analysis_options import AnalysisOptions, available_options, select_options
 from merkhet.analysis.option_models import Options, named_fields, validate
-from merkhet.core.errors import InputError, did_you_mean, located
+from merkhet.core.errors import FaultList, did_you_mean, located
 from merkhet.core.files import path_exists
 
 if TYPE_CHECKING:
@@ -85,11 +85,15 @@ def check_options(
     suite_names = options.names()
     known = [*suite_names, *available_options(analyses)]
     with located(where):
+        faults = FaultList()
         for key in study.options:
             if key not in known:
-                raise InputError(f"{suite} has no option {key!r}; {did_you_mean(str(key), known)}")
-        for name, path in options.of(study).paths().items():
-            if not path_exists(home / path):
-                raise InputError(f"there is no file or folder {home / path} (options.{name}); correct the path")
-        chosen = select_options(study.options, analyses)
-        validate(AnalysisOptions, {key: chosen[key] for key in chosen if key not in suite_names}, "options")
+                faults.add(f"{suite} has no option {key!r}; {did_you_mean(str(key), known)}")
+        with faults.collect():
+            for name, path in options.of(study).paths().items():
+                if not path_exists(home / path):
+                    faults.add(f"there is no file or folder {home / path} (options.{name}); correct the path")
+        with faults.collect():
+            chosen = select_options(study.options, analyses)
+            validate(AnalysisOptions, {key: chosen[key] for key in chosen if key not in suite_names}, "options")
+        faults.refuse()

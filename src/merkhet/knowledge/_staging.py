@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -64,39 +65,66 @@ def stage_chunks(
     connection.execute(f"create or replace table {area}.names as select * from names limit 0")
     connection.execute(f"create or replace table {area}.details as select * from details limit 0")
     staged = Staged()
+    context.collects_faults = True
     # Staged rows are read once: compressing them would cost more than it saves.
     connection.execute("set force_compression = 'uncompressed'")
     connection.execute("begin")
     with ThreadPoolExecutor(1) as worker:
         # DuckDB stages one chunk while Python reads the next.
-        pending: list[Future[int]] = []
-        for chunk in _finish_pending_first(chunks, pending):
+        pending: list[Future[_StagedChunk]] = []
+        for chunk in _finish_pending_first(chunks, pending, context):
             staged.predicates.update(chunk.predicates)
-            staged.facts += sum(future.result() for future in pending)
+            staged.facts += _finish(pending, context)
             pending[:] = [worker.submit(_stage_chunk, connection, area, chunk, context)]
-        staged.facts += sum(future.result() for future in pending)
+        staged.facts += _finish(pending, context)
+    context.refuse_faults()
     connection.execute("commit")
     connection.execute("set force_compression = 'auto'")
     return staged
 
 
-def _finish_pending_first(chunks: Iterable[Chunk], pending: Sequence[Future[int]]) -> Iterator[Chunk]:
-    """Yield the chunks; if reading fails, first finish the pending chunks, which may contain an earlier bad row."""
+class _StagedChunk(NamedTuple):
+    facts: int
+    """Number of staged facts."""
+    problems: Sequence[tuple[str, str]]
+    """Location and problem of each bad row."""
+
+
+def _finish(pending: list[Future[_StagedChunk]], context: ReadContext) -> int:
+    """Wait for the pending chunks, reject their bad rows, and return the number of staged facts.
+
+    Rows are rejected in the thread that reads, so that errors do not depend on the speed of staging.
+    """
+    facts = 0
+    while pending:
+        chunk = pending.pop(0).result()
+        facts += chunk.facts
+        for where, problem in chunk.problems:
+            context.reject(where, problem)
+    return facts
+
+
+def _finish_pending_first(
+    chunks: Iterable[Chunk], pending: list[Future[_StagedChunk]], context: ReadContext
+) -> Iterator[Chunk]:
+    """Yield the chunks; if reading fails, first finish the pending chunks, which may contain earlier bad rows."""
     try:
         yield from chunks
     except Exception:
-        for future in pending:
-            future.result()
+        _finish(pending, context)
+        context.refuse_faults()
         raise
 
 
-def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> int:
-    facts = _stage_facts(connection, area, chunk, context) if chunk.facts.num_rows else 0
+def _stage_chunk(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> _StagedChunk:
+    staged = _StagedChunk(0, ())
+    if chunk.facts.num_rows:
+        staged = _stage_facts(connection, area, chunk, context)
     if chunk.names.num_rows:
         _stage_names(connection, area, chunk.names, context)
     if chunk.details.num_rows:
         _stage_details(connection, area, chunk.details)
-    return facts
+    return staged
 
 
 def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Staged) -> None:
@@ -134,7 +162,8 @@ def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Stage
         )
 
 
-def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> int:
+def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> _StagedChunk:
+    problems: list[tuple[str, str]] = []
     named = ",".join(chunk.named_by_id) if context.wants_language(chunk.language) else ""
     facts = conform(chunk.facts, FACTS.schema)
     with _registered(connection, facts):
@@ -150,9 +179,8 @@ def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk,
                 f"select row_number, problem from (select row_number, {_PROBLEM} as problem from chunk) "
                 "where problem is not null order by row_number"
             ).fetchall()
-        for row, problem in bad:
-            context.reject(chunk.where(row) if chunk.where else f"row {row + 1}", problem)
-    return good
+        problems = [(chunk.where(row) if chunk.where else f"row {row + 1}", problem) for row, problem in bad]
+    return _StagedChunk(good, problems)
 
 
 def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, context: ReadContext) -> None:

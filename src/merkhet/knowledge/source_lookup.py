@@ -60,11 +60,12 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
     """Read a location with its source and yield the chunks.
 
     Raises:
-        InputError: The location or its source is unknown; the message suggests a similar name.
+        InputError: The location or its source is unknown, with a similar name; or the chunks read so far have bad rows.
     """
     from merkhet.knowledge import SOURCES
 
     source, target = resolve_source(location, folder)
+    context.collects_faults = True
     read = SOURCES.get(source, folder)
     # A user's source may be a function of the path alone that returns a single chunk.
     output: Any = read(target, context) if len(inspect.signature(read).parameters) > 1 else read(target)
@@ -73,6 +74,9 @@ def read_source(location: str, context: ReadContext, folder: Path | None = None)
         if not isinstance(chunk, Chunk):
             raise InputError(f"the source {source!r} must return or yield a Chunk, got {type(chunk).__name__}")
         yield chunk
+        if context.faults:  # Later chunks are not read.
+            break
+    context.refuse_faults()
 
 
 def source_identity(location: str, folder: Path | None = None) -> str:

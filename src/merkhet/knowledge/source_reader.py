@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import IO
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import MAX_FAULTS, FaultList, InputError, did_you_mean
 from merkhet.core.progress import Progress, SilentProgress
 
 COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -36,7 +35,7 @@ class ReadContext:
     options: Mapping[str, str] = field(default_factory=dict)
     """Options that the source defines."""
     skip_bad: bool = False
-    """Whether bad rows are skipped and counted; otherwise the first bad row raises InputError."""
+    """Whether bad rows are skipped and counted; otherwise they raise InputError."""
     remedy: str = "Correct the row."
     """Advice at the end of the error message for a bad row."""
     progress: Progress = field(default_factory=SilentProgress)
@@ -46,7 +45,10 @@ class ReadContext:
     """Locations of the first rejected rows, with reasons."""
     left_out: Counter[str] = field(default_factory=Counter)
     """The number of well-formed rows that were skipped, by kind."""
-    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+    faults: FaultList = field(default_factory=FaultList)
+    """Bad rows that are not skipped."""
+    collects_faults: bool = False
+    """Whether several bad rows are collected for one InputError; the caller of the source raises it."""
 
     def check_options(self, *names: str) -> None:
         """Raise InputError if an option is not in ``names``."""
@@ -75,13 +77,21 @@ class ReadContext:
         return float(text)
 
     def reject(self, where: str, reason: str) -> None:
-        """Reject a bad row: raise InputError, or count the row if ``skip_bad`` is set."""
-        if not self.skip_bad:
-            raise InputError(f"{where}: {reason}. {self.remedy}")
-        with self._lock:  # Reading and staging run in two threads.
+        """Reject a bad row: raise InputError, add it to the faults, or count it if ``skip_bad`` is set."""
+        if self.skip_bad:
             self.bad += 1
             if len(self.examples) < _MAX_EXAMPLES:
                 self.examples.append(f"{where}: {reason}")
+            return
+        origin, _, number = where.replace(", row ", ":").rpartition(":")
+        self.faults.add(f"{where}: {reason}.", origin=origin, row=int(number) if number.isdecimal() else 0)
+        if not self.collects_faults or len(self.faults) >= MAX_FAULTS:
+            self.refuse_faults()
+
+    def refuse_faults(self) -> None:
+        """Raise InputError if rows were rejected and not skipped."""
+        full = len(self.faults) >= MAX_FAULTS
+        self.faults.refuse(f"Reading stopped here. {self.remedy}" if full else self.remedy)
 
     def count_skipped(self, kind: str, count: int = 1) -> None:
         """Count well-formed rows of a kind that is not imported."""

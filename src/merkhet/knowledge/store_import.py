@@ -80,7 +80,7 @@ def import_knowledge(
         languages: Languages of names to import; empty for all.
         predicates: Predicates to import; empty for all.
         options: Options that the sources define.
-        skip_bad: Whether bad rows are skipped and counted; otherwise the first bad row ends the import.
+        skip_bad: Whether bad rows are skipped and counted; otherwise bad rows end the import.
         memory: Memory limit of DuckDB.
         progress: Receiver of progress reports.
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from merkhet.core.files import write_json, write_text
 from merkhet.core.templating import render_text
+from merkhet.questions.losses import by_reason, read_losses
 from merkhet.questions.quality import count_values
 from merkhet.questions.question_files import QuestionSet
 
@@ -65,6 +66,7 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         named = [name for name, _ in counts] != [_NO_VALUE]
         sections[title] = [(title[:-1].lower(), "questions", "share"), *rows] if rows and named else []
     sections["Domains without questions"] = list(map(str, card.get("empty_domains") or ()))
+    sections["Losses"] = _losses(card)
     sections["Filters"] = _filters(card.get("filters") or ())
     sections["Answers of templates"] = _ambiguity(card.get("ambiguity") or ())
     review = card.get("review") or {}
@@ -104,6 +106,21 @@ def _filters(steps: Sequence[Mapping[str, Any]]) -> list[Line]:
         cells = [f"{counts[task][0]:,} → {counts[task][1]:,}" if task in counts else "" for task in tasks]
         lines.append((_cell(name), *cells, f"{removed:,}"))
     return lines
+
+
+def _losses(card: Mapping[str, Any]) -> list[Line]:
+    """Tabulate what gave no question, task by task, with reasons; the rows of a task add up to its total."""
+    lines: list[Line] = []
+    for account in read_losses(card):
+        task = _cell(account.task)
+        lines.append((task, f"{account.total:,}", f"{account.what} with a template", "", ""))
+        lines.append((task, f"{account.askable:,}", "give a question", "", ""))
+        for loss in by_reason(account.losses):
+            reason = loss.reason + (" (as the study asks)" if loss.intended else "")
+            lines.append(
+                (task, f"{loss.count:,}", _cell(reason), _cell(loss.relation), _cell("; ".join(loss.examples)))
+            )
+    return [("task", "number", "reason", "relations", "examples"), *lines] if lines else []
 
 
 def _ambiguity(templates: Sequence[Mapping[str, Any]]) -> list[Line]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.knowledge.store import KnowledgeBase
 
@@ -76,8 +76,13 @@ def quality_filters(
     )
 
 
-def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table, list[dict[str, Any]]]:
+def apply_filters(
+    table: pa.Table, filters: Sequence[Filter], on_removed: Callable[[str, pa.Table], None] | None = None
+) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Apply filters one after the other.
+
+    Args:
+        on_removed: Function that receives the name of each filter and the questions that it removes.
 
     Returns:
         The remaining questions, which do not depend on the order of the input, and a count for each filter and task
@@ -86,7 +91,10 @@ def apply_filters(table: pa.Table, filters: Sequence[Filter]) -> tuple[pa.Table,
     counts: list[dict[str, Any]] = []
     tasks = sorted(pc.unique(table["task"]).to_pylist())
     for quality_filter in filters:
-        remaining = table.filter(quality_filter.keep(table))
+        mask = quality_filter.keep(table)
+        remaining = table.filter(mask)
+        if on_removed:
+            on_removed(quality_filter.name, table.filter(pc.invert(mask)))
         counts += filter_counts(quality_filter.name, table, remaining, tasks)
         table = remaining
     return table, counts
@@ -153,20 +161,23 @@ def _read_words(path: Path) -> tuple[dict[str, tuple[str, ...]], bool]:
     content = read_yaml(path, "sensitive words")
     if not isinstance(content, dict) or not isinstance(content.get("words"), dict):
         raise InputError(f"{path}: 'words' must map each reason to a list of sensitive words")
+    faults = FaultList()
     for key in content:
         if key not in ("words", "replace"):
-            raise InputError(f"{path}: unknown key {key!r}; {did_you_mean(str(key), ('words', 'replace'))}")
+            faults.add(f"{path}: unknown key {key!r}; {did_you_mean(str(key), ('words', 'replace'))}")
     replaces = content.get("replace", False)
     if not isinstance(replaces, bool):
-        raise InputError(f"{path}: replace must be true or false, got {replaces!r}")
+        faults.add(f"{path}: replace must be true or false, got {replaces!r}")
     by_reason = {}
     for reason, words in content["words"].items():
         if not isinstance(words, list):
-            raise InputError(f"{path}: {reason!r} must be a list of words, got {words!r}")
+            faults.add(f"{path}: {reason!r} must be a list of words, got {words!r}")
+            continue
         for word in words:
             if not isinstance(word, str) or not _split_words(word):
-                raise InputError(f"{path}: {word!r} under {reason!r} is not a word or phrase; write it in quotes")
+                faults.add(f"{path}: {word!r} under {reason!r} is not a word or phrase; write it in quotes")
         by_reason[str(reason)] = tuple(words)
+    faults.refuse()
     return by_reason, replaces
 
 

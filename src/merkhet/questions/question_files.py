@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from merkhet.core.errors import InputError
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import write_json
 from merkhet.core.records import Question, QuestionTable, questions_from_rows
 from merkhet.core.schemas import (
@@ -114,22 +115,32 @@ def read_questions(path: Path) -> QuestionSet:
 
 
 def _refuse_wrong_candidates(questions: QuestionSet, file: Path) -> None:
-    """Raise an error if a target is not among its candidates and answers, or if a candidate occurs twice."""
+    """Raise an error if targets are not among their candidates and answers, or if candidates occur twice."""
+    faults = FaultList()
+    repeating: set[str | None] = set()
+    """Candidate sets with a repeated candidate; each is a fault of the first question that uses it."""
     sets = questions.candidate_sets()
     distinct = {name: frozenset(texts) for name, texts in sets.items()}
     columns = (questions.questions[name].to_pylist() for name in ("target", "answers", "choices", "candidate_set"))
     for row, (target, answers, choices, set_name) in enumerate(zip(*columns, strict=True)):
+        where = partial(_row_location, file, row)
         if set_name is not None and set_name not in sets:
-            questions.as_questions()  # Raises an error that names the missing set.
+            known = did_you_mean(set_name, sets)
+            faults.add(
+                f"{where()}: uses the candidate set {set_name!r}, which is not in the table of candidates; {known}"
+            )
+            continue
         offered = choices if set_name is None else sets[set_name]
         different = frozenset(choices) if set_name is None else distinct[set_name]
         if target not in different:
-            raise InputError(f"{_row_location(file, row)}: the target {target!r} is not among the candidates. Add it.")
+            faults.add(f"{where()}: the target {target!r} is not among the candidates. Add it.")
         if target not in answers:
-            raise InputError(f"{_row_location(file, row)}: the target {target!r} is not among the answers. Add it.")
-        if len(different) < len(offered):
+            faults.add(f"{where()}: the target {target!r} is not among the answers. Add it.")
+        if len(different) < len(offered) and (set_name is None or set_name not in repeating):
+            repeating.add(set_name)
             twice = Counter(offered).most_common(1)[0][0]
-            raise InputError(f"{_row_location(file, row)}: the candidate {twice!r} occurs twice. Remove one.")
+            faults.add(f"{where()}: the candidate {twice!r} occurs twice. Remove one.")
+    faults.refuse()
 
 
 def _row_location(file: Path, row: int) -> str:

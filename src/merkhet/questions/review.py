@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_csv_rows, write_text
 from merkhet.core.ids import digest
 from merkhet.core.templating import render_page
@@ -183,13 +183,16 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
                 raise InputError(f"{path}: there is no column {name!r}; a review sheet has {', '.join(COLUMNS)}")
         indices = columns.index("question_id"), columns.index("verdict")
         verdicts: dict[str, str] = {}
+        faults = FaultList()
         for row in rows:
             cells = [*row, *[""] * len(columns)]
             question, verdict = (_unescape_formula(cells[index].strip()) for index in indices)
             if question or verdict:
-                _add_verdict(question, verdict.lower(), f"{path}, row {rows.line_num}", known, verdicts)
+                with faults.collect():
+                    _add_verdict(question, verdict.lower(), f"{path}, row {rows.line_num}", known, verdicts)
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file: {error}") from error
+    faults.refuse()
     return Sheet(path.name, {question: verdict for question, verdict in verdicts.items() if verdict})
 
 

@@ -9,13 +9,13 @@ surrounds a statement that contains it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.questions.english import FORMS, default_template
 from merkhet.questions.templates import PLACEHOLDERS, check_placeholders, placeholder_names, refuse_unknown_keys
@@ -151,37 +151,48 @@ def read_schema(path: Path) -> Schema:
     """Read a schema from a YAML file.
 
     Raises:
-        InputError: A key, placeholder, form or domain is unknown, or a slot is missing.
+        InputError: Keys, placeholders, forms or domains are unknown, or slots are missing; all are named.
     """
     content = read_yaml(path, "a schema with templates")
     if not isinstance(content, dict):
         raise InputError(f"{path}: a schema must be a mapping with 'relations' or 'hierarchies'")
-    refuse_unknown_keys(content, (*_SECTIONS, "verdicts"), str(path))
+    faults = FaultList()
+    with faults.collect():
+        refuse_unknown_keys(content, (*_SECTIONS, "verdicts"), str(path))
     sections: dict[str, dict[str, Any]] = {}
     for key in _SECTIONS:
         section = content.get(key) or {}
         if not isinstance(section, dict):
-            raise InputError(f"{path}: {key!r} must be a mapping of names, got a {type(section).__name__}")
+            faults.add(f"{path}: {key!r} must be a mapping of names, got a {type(section).__name__}")
+            section = {}
         sections[key] = {str(name): body for name, body in section.items()}
     domains = {name: str(kind) for name, kind in sections["domains"].items()}
     for name, kind in domains.items():
         if kind not in KNOWLEDGE_TYPES:
-            raise InputError(
+            faults.add(
                 f"{path}, domain {name!r}: unknown knowledge type {kind!r}; {did_you_mean(kind, KNOWLEDGE_TYPES)}"
             )
     verdicts = content.get("verdicts", ["yes", "no"])
     if not isinstance(verdicts, list) or len(verdicts) != 2 or not all(isinstance(word, str) for word in verdicts):
-        raise InputError(f'{path}: \'verdicts\' must be two words such as ["true", "false"], got {verdicts!r}')
+        faults.add(f'{path}: \'verdicts\' must be two words such as ["true", "false"], got {verdicts!r}')
+        verdicts = ["yes", "no"]
     reader = _Reader(path, domains)
-    frames = {kind: reader.frame(kind, templates) for kind, templates in sections["frames"].items()}
-    return Schema(
-        domains,
-        {name: reader.relation(name, body) for name, body in sections["relations"].items()},
-        {name: reader.hierarchy(name, body, frames) for name, body in sections["hierarchies"].items()},
-        {name: reader.comparison(name, body) for name, body in sections["comparisons"].items()},
-        frames,
-        (verdicts[0], verdicts[1]),
-    )
+
+    def read_all(section: str, read: Callable[..., Any], *others: Any) -> dict[str, Any]:
+        entries = {}
+        for name, body in sections[section].items():
+            with faults.collect():
+                entries[name] = read(name, body, *others)
+        return entries
+
+    frames = read_all("frames", reader.frame)
+    # A faulty frame is no reason to miss it in the hierarchies.
+    known_frames = dict.fromkeys(sections["frames"], ()) | frames
+    relations = read_all("relations", reader.relation)
+    hierarchies = read_all("hierarchies", reader.hierarchy, known_frames)
+    comparisons = read_all("comparisons", reader.comparison)
+    faults.refuse()
+    return Schema(domains, relations, hierarchies, comparisons, frames, (verdicts[0], verdicts[1]))
 
 
 @dataclass(frozen=True)
@@ -192,31 +203,44 @@ class _Reader:
     def relation(self, name: str, body: Any) -> Relation:
         where = f"{self.path}, relation {name!r}"
         body = self._body(body, _RELATION_KEYS, where)
-        asks = _names(body.get("ask", "object"), "ask", where)
+        faults = FaultList()
+        asks: tuple[str, ...] = ()
+        with faults.collect():
+            asks = _names(body.get("ask", "object"), "ask", where)
         for ask in asks:
             if ask not in PLACEHOLDERS:
-                raise InputError(f"{where}: 'ask' is {ask!r}; {did_you_mean(ask, PLACEHOLDERS)}")
+                faults.add(f"{where}: 'ask' is {ask!r}; {did_you_mean(ask, PLACEHOLDERS)}")
         for key in ("shorten", "contrast"):
             if body.get(key) not in (None, "subject", "object"):
                 hint = did_you_mean(str(body[key]), ("subject", "object"))
-                raise InputError(f"{where}: {key!r} is {body[key]!r}; {hint}")
+                faults.add(f"{where}: {key!r} is {body[key]!r}; {hint}")
         if body.get("wrong") not in (None, "near", "far"):
-            raise InputError(f"{where}: 'wrong' must be near or far, got {body['wrong']!r}")
-        templates = _statements(body.get("templates"), where)
-        for ask in asks:
-            if not any(ask in placeholder_names(template) for template in templates):
-                raise InputError(f"{where}: 'ask' is {ask!r}, but no template names {{{ask}}}")
+            faults.add(f"{where}: 'wrong' must be near or far, got {body['wrong']!r}")
+        templates: tuple[str, ...] = ()
+        with faults.collect():
+            templates = _statements(body.get("templates"), where)
+        for ask in asks if templates else ():
+            if ask in PLACEHOLDERS and not any(ask in placeholder_names(template) for template in templates):
+                faults.add(f"{where}: 'ask' is {ask!r}, but no template names {{{ask}}}")
         scopes = []
         scope_list = body.get("scopes") or []
         if not isinstance(scope_list, list):
-            raise InputError(f"{where}: 'scopes' must be a list of mappings such as {{kind: city, templates: [...]}}")
+            faults.add(f"{where}: 'scopes' must be a list of mappings such as {{kind: city, templates: [...]}}")
+            scope_list = []
         for scope in scope_list:
             if not isinstance(scope, dict) or set(scope) != {"kind", "templates"}:
-                raise InputError(f"{where}: a scope must have a 'kind' and 'templates', got {scope!r}")
-            scopes.append(Scope(str(scope["kind"]), _statements(scope["templates"], f"{where}, scope {scope['kind']}")))
+                faults.add(f"{where}: a scope must have a 'kind' and 'templates', got {scope!r}")
+                continue
+            with faults.collect():
+                texts = _statements(scope["templates"], f"{where}, scope {scope['kind']}")
+                scopes.append(Scope(str(scope["kind"]), texts))
+        predicates: tuple[str, ...] = ()
+        with faults.collect():
+            predicates = _names(body.get("predicate", name), "predicate", where)
+        faults.refuse()
         return Relation(
             name=name,
-            predicates=_names(body.get("predicate", name), "predicate", where),
+            predicates=predicates,
             templates=templates,
             asks=asks,
             about=str(body.get("about", name)),
@@ -302,25 +326,33 @@ class _Reader:
 
 def _statements(value: Any, where: str) -> tuple[str, ...]:
     templates = _texts(value, where)
+    faults = FaultList()
     for template in templates:
-        if SLOT in template:
-            raise InputError(f"{where}: {template!r} has a slot; write the asked placeholder, as in {{object}}")
-        check_placeholders(template, PLACEHOLDERS, {"subject", "object"}, where)
+        with faults.collect():
+            if SLOT in template:
+                raise InputError(f"{where}: {template!r} has a slot; write the asked placeholder, as in {{object}}")
+            check_placeholders(template, PLACEHOLDERS, {"subject", "object"}, where)
+    faults.refuse()
     return templates
 
 
 def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: str) -> tuple[str, ...]:
     """Return templates that surround a list or a statement, after checking their placeholders and slots."""
     templates = _texts(value, where)
+    required = set(placeholders) - _OPTIONAL_PLACEHOLDERS
+    faults = FaultList()
     for template in templates:
-        required = set(placeholders) - _OPTIONAL_PLACEHOLDERS
-        check_placeholders(template, placeholders, required, where)
-        for name in sorted({*required, "aspect"}):
-            if name in placeholder_names(template) and f"{{{name}}}" not in template:
-                raise InputError(f"{where}: {template!r} must write {{{name}}} plainly, without an article before it")
-        if template.count(SLOT) != int(has_slot):
-            how = "exactly once" if has_slot else "nowhere, because the statement contains it"
-            raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")
+        with faults.collect():
+            check_placeholders(template, placeholders, required, where)
+            for name in sorted({*required, "aspect"}):
+                if name in placeholder_names(template) and f"{{{name}}}" not in template:
+                    raise InputError(
+                        f"{where}: {template!r} must write {{{name}}} plainly, without an article before it"
+                    )
+            if template.count(SLOT) != int(has_slot):
+                how = "exactly once" if has_slot else "nowhere, because the statement contains it"
+                raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")
+    faults.refuse()
     return templates
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from merkhet.core.errors import InputError
+from merkhet.core.errors import MAX_FAULTS, FaultList, InputError
 
 _RESOLUTION = 2**52
 _SEPARATOR = "chr(31)"
@@ -48,7 +48,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
         pairs: Whether to check pairs of entities, in either order.
 
     Raises:
-        InputError: Two questions in different splits share a fact, a pair of entities or a prompt.
+        InputError: Questions in different splits share a fact, a pair of entities or a prompt.
     """
     with duckdb.connect() as connection:
         connection.register("questions", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
@@ -88,28 +88,30 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
 
 
 def _refuse_straddling(connection: Any, query: str, rule: str) -> None:
-    """Raise an error that names two questions if rows of ``query`` with the same ``key`` are in several splits."""
-    rows = connection.sql(
-        f"""
-        with rows as ({query}),
-        straddling as (
-            select key from rows group by key having min(split) <> max(split) order by key limit 1
-        )
-        select question_id, split, fact_id, facts.subject, facts.predicate, facts.object
-        from rows left join facts using (fact_id)
-        where key = (select key from straddling)
-        order by split, question_id, fact_id
-        """
-    ).fetchall()
-    if not rows:
-        return
-    raise InputError(f"{_question(rows[0])} and {_question(rows[-1])} are in different splits, but {rule}")
+    """Raise an error that names two questions for each ``key`` of the rows of ``query`` that is in several splits."""
+    place = "r.split, question_id"
+    ends = ", ".join(
+        f"{end}(q.prompt order by {place}), {end}(r.split order by {place}), "
+        f"{end}(concat_ws(' ', f.subject, f.predicate, f.object) order by {place})"
+        for end in ("first", "last")
+    )
+    connection.execute(
+        f"""create or replace temp table straddling as with rows as ({query})
+        select {ends} from rows r join questions q using (question_id) left join facts f using (fact_id)
+        group by key having min(r.split) <> max(r.split) order by all"""
+    )
+    [(count,)] = connection.execute("select count(*) from straddling").fetchall()
+    rows = connection.execute(f"select * from straddling limit {MAX_FAULTS}").fetchall()
+    faults = FaultList()
+    faults.add_rows(
+        range(count),
+        lambda row: f"{_question(*rows[row][:3])} and {_question(*rows[row][3:])} are in different splits, but {rule}",
+    )
+    faults.refuse()
 
 
-def _question(row: tuple[Any, ...]) -> str:
-    question, split, fact, *words = row
-    fact_text = f" ({' '.join(str(word) for word in words)})" if words[0] is not None else ""
-    return f"question {question} in {split}" + (f" about the fact {fact}{fact_text}" if fact else "")
+def _question(prompt: str, split: str, fact: str) -> str:
+    return f"the question {prompt!r} in {split}" + (f" ({fact})" if fact else "")
 
 
 def _refuse_wrong_shares(shares: Mapping[str, float]) -> None:

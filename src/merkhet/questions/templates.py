@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.questions.english import FORMS
 
 PLACEHOLDERS = ("subject", "object", "start", "end")
@@ -46,7 +46,9 @@ def check_placeholders(template: str, known: tuple[str, ...], required: set[str]
 
 
 def refuse_unknown_keys(content: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
-    """Raise an error for an unknown key, with the most similar known key as a suggestion."""
+    """Raise an error for unknown keys, with the most similar known key as a suggestion for each."""
+    faults = FaultList()
     for key in content:
         if key not in known:
-            raise InputError(f"{where}: there is no key {key!r}; {did_you_mean(str(key), known)}")
+            faults.add(f"{where}: there is no key {key!r}; {did_you_mean(str(key), known)}")
+    faults.refuse()

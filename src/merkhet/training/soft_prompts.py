@@ -176,15 +176,15 @@ def _soft_tokens(training: Sequence[Question], dev: Sequence[Question]) -> list[
         prompt_tokens = SOFT_TOKEN.findall(question.prompt)
         if not prompt_tokens:
             raise InputError(
-                f"question {question.question_id} has no soft token such as <TP1> in its prompt "
-                f"({question.prompt!r}), so there is nothing to learn; leave it out of learning"
+                f"the question {question.prompt!r} has no soft token such as <TP1> in its prompt, so there is nothing "
+                "to learn; leave it out of learning"
             )
         tokens.update(prompt_tokens)
     for question in dev:
         missing = sorted(set(SOFT_TOKEN.findall(question.prompt)) - tokens)
         if missing:
             raise InputError(
-                f"dev question {question.question_id} has {missing[0]}, which no training question has; "
+                f"the dev question {question.prompt!r} has {missing[0]}, which no training question has; "
                 "add such a training question, or leave out the dev question"
             )
     return sorted(tokens)

@@ -165,7 +165,7 @@ def _sample_facts(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
 
 
 def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
-    """Create the table ``completed_plain`` of facts with choices and right answers, inflected to fill the slot."""
+    """Create the table ``offers`` of choices and right answers, and ``completed_plain`` of the facts that are asked."""
     form = lookup_sql([slot.form for slot in slots], "t.slot")
     begins = [str(number) for number, slot in enumerate(slots) if slot.begins]
     shown = case_sql(
@@ -175,7 +175,7 @@ def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
         shown = f"case when t.slot in ({', '.join(begins)}) then capital({shown}) else {shown} end"
     limit = builder.options.limit
     builder.create_table(
-        "completed_plain",
+        "offers",
         f"""with names_by_id as (
             select id, name, true as wrong from wrong_names union all
             select t.id, r.name, false as wrong from to_complete t
@@ -184,13 +184,15 @@ def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
             select n.id, n.name, n.wrong, n.name = t.name as is_target, {shown} as shown,
                 {builder.draw_sql("'choice order'", "n.id", "n.name")} as place
             from names_by_id n join to_complete t on t.id = n.id left join forms f on f.name = n.name
-        ), offers as (
-            select id, min(shown) filter (is_target) as target,
-                list(distinct shown order by shown) filter (not wrong) as answers,
-                list(shown order by place, name) filter (wrong or is_target) as choices
-            from shown_names group by id
-            having bool_or(wrong) and count(distinct lower(shown)) = count(*)
-        ), turns as (
+        )
+        select id, min(shown) filter (is_target) as target,
+            list(distinct shown order by shown) filter (not wrong) as answers,
+            list(shown order by place, name) filter (wrong or is_target) as choices
+        from shown_names group by id having bool_or(wrong) and count(distinct lower(shown)) = count(*)""",
+    )
+    builder.create_table(
+        "completed_plain",
+        f"""with turns as (
             select t.* exclude (turn), o.target, o.answers, o.choices,
                 dense_rank() over (partition by rel order by turn) as turn
             from to_complete t join offers o on o.id = t.id

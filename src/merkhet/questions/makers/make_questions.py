@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -14,17 +14,19 @@ import pyarrow.compute as pc
 from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
+from merkhet.questions.losses import losses_for_card
 from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
 from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.distractors import create_pool, create_truths
+from merkhet.questions.makers.fact_accounts import BALANCE, account_for_facts
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
+from merkhet.questions.quality import Filter, apply_filters
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import Schema
 
 TASKS = ("completion", "distinction", "checking", "reasoning")
-QuestionFilter = Callable[[pa.Table], tuple[pa.Table, Sequence[Mapping[str, Any]]]]
 
 
 def make_benchmark(
@@ -32,7 +34,7 @@ def make_benchmark(
     schema: Schema,
     options: MakerOptions,
     tasks: Sequence[str] = (),
-    control: QuestionFilter | None = None,
+    filters: Sequence[Filter] = (),
     draw: Callable[[pa.Table], pa.Table] | None = None,
 ) -> QuestionSet:
     """Make the questions of a benchmark.
@@ -43,11 +45,11 @@ def make_benchmark(
     Args:
         tables: Tables of the knowledge base in an engine.
         tasks: Tasks to make questions for; empty for all of :data:`TASKS`.
-        control: Function for quality control that returns the remaining questions, and counts for the data card.
+        filters: Quality filters, in their order of application.
         draw: Function that samples the questions.
 
     Returns:
-        The questions; ``about`` contains counts, and remarks on facts that are not asked about.
+        The questions; ``about`` contains counts, accounts of the facts that give no question, and remarks.
     """
     tasks = tuple(tasks) or TASKS
     builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or "reasoning" in tasks)
@@ -73,10 +75,15 @@ def make_benchmark(
             "all facts decide which answers are right"
         )
     questions, entities = _collect_questions(builder)
-    counts: Sequence[Mapping[str, Any]] = ()
-    if control is not None:
-        questions, counts = control(questions)
-        questions = _balanced_checks(questions, schema.verdicts[0])
+    counts: list[dict[str, Any]] = []
+    removed: list[tuple[str, pa.Table]] = []
+    if filters:
+        questions, counts = apply_filters(
+            questions, filters, lambda name, table: removed.append((f"removed by the filter {name!r}", table))
+        )
+        questions, surplus = _balanced_checks(questions, schema.verdicts[0])
+        removed.append((BALANCE, surplus))
+    accounts = account_for_facts(builder, tasks, questions, removed)
     domain_counts = _count_by_domain(questions)
     if draw is not None:
         questions = draw(questions)
@@ -92,7 +99,8 @@ def make_benchmark(
             "domains": domains,
             "knowledge_types": dict(schema.domains),
             "empty_domains": [name for name in domains if not domain_counts.get(name)],
-            "filters": [dict(count) for count in counts],
+            "filters": counts,
+            **losses_for_card(accounts),
             "ambiguity": ambiguity,
             "remarks": remarks,
         },
@@ -124,14 +132,15 @@ def _collect_questions(builder: QuestionBuilder) -> tuple[pa.Table, pa.Table]:
     )
 
 
-def _balanced_checks(questions: pa.Table, true_word: str) -> pa.Table:
-    """Balance true and false statements of checking questions again after quality control."""
+def _balanced_checks(questions: pa.Table, true_word: str) -> tuple[pa.Table, pa.Table]:
+    """Balance true and false statements of checking questions again after filtering; return also the surplus."""
     checks = pc.equal(questions["task"], "checking")
     truth = pc.equal(pc.utf8_lower(questions["target"]), true_word.lower())
     sides = [np.flatnonzero(pc.and_(checks, side).to_numpy()) for side in (truth, pc.invert(truth))]
     size = min(len(side) for side in sides)
-    surplus = np.concatenate([side[size:] for side in sides])
-    return questions if not len(surplus) else questions.filter(pa.array(~np.isin(np.arange(len(questions)), surplus)))
+    is_kept = np.ones(len(questions), dtype=bool)
+    is_kept[np.concatenate([side[size:] for side in sides])] = False
+    return questions.filter(pa.array(is_kept)), questions.filter(pa.array(~is_kept))
 
 
 def _count_by_domain(questions: pa.Table) -> dict[str, int]:

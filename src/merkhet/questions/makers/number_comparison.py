@@ -22,19 +22,21 @@ def make_comparisons(builder: QuestionBuilder) -> list[str]:
     )
     builder.tables.load("units", units)
     remarks = []
-    for comparison in builder.schema.comparisons.values():
-        remarks += _make_for_comparison(builder, comparison)
+    for number, comparison in enumerate(builder.schema.comparisons.values()):
+        remarks += _make_for_comparison(builder, comparison, number)
     return remarks
 
 
-def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison) -> list[str]:
+def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison, number: int) -> list[str]:
     """Make the questions of one comparison; return remarks.
 
-    Only subjects with exactly one value of the most frequent quantity are compared.
+    Only subjects with exactly one value of the most frequent quantity are compared. The subjects remain in a table
+    ``measured_NUMBER``, and the groups of four in ``fours_most_NUMBER`` and ``fours_least_NUMBER``.
     """
+    measured = f"measured_{number}"
     domain = "f.domain" if comparison.domain is None else sql_literal(comparison.domain)
     builder.create_table(
-        "measured",
+        measured,
         f"""with valued as (
             select f.fact_id, n.name, coalesce(u.measures, 'unit ' || coalesce(f.unit, '')) as measures,
                 f.value * coalesce(u.factor, 1) + coalesce(u.shift, 0) as amount, {domain} as domain,
@@ -48,30 +50,32 @@ def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison) -> li
         from valued join usual on usual.measures = valued.measures group by name
         having max(amount) - min(amount) <= 1e-9 * abs(max(amount))""",
     )
-    [(count,)] = builder.rows("select count(*) from measured")
+    [(count,)] = builder.rows(f"select count(*) from {measured}")
     if not count:
         return []
-    _insert(builder, comparison)
+    _insert(builder, comparison, number)
     if count < 4:
         return [f"the comparison {comparison.name!r} has {count} subjects with a number; a question needs four"]
     return []
 
 
-def _insert(builder: QuestionBuilder, comparison: Comparison) -> None:
+def _insert(builder: QuestionBuilder, comparison: Comparison, number: int) -> None:
     builder.create_name_forms(
-        f"select name, {sql_literal(comparison.form)} as form from measured where {builder.asked_sql()}", "member_forms"
+        f"select name, {sql_literal(comparison.form)} as form from measured_{number} where {builder.asked_sql()}",
+        "member_forms",
     )
     for direction, templates in (("most", comparison.most), ("least", comparison.least)):
         if not templates:
             continue
         amount = "-amount" if direction == "most" else "amount"
         draw = builder.draw_sql(sql_literal(f"compare {direction}"), "round", "fact_id")
+        fours = f"fours_{direction}_{number}"
         builder.create_table(
-            "compared",
+            fours,
             f"""with placed as (
                 select m.*, f.shown, round,
                     row_number() over (partition by round, split order by {draw}, fact_id) - 1 as place
-                from measured m join member_forms f on f.name = m.name
+                from measured_{number} m join member_forms f on f.name = m.name
                 cross join (select unnest(range({builder.options.rounds})) as round) rounds
                 where {builder.asked_sql()}
             ), four as (
@@ -79,12 +83,14 @@ def _insert(builder: QuestionBuilder, comparison: Comparison) -> None:
                     list(shown order by {amount}, fact_id) as ranked,
                     list(amount order by {amount}, fact_id) as amounts, min(domain) as domain, split
                 from placed group by round, split, place // 4 having count(*) = 4 and count(distinct shown) = 4
-            ), named_fours as (
-                select names, ranked, amounts, domain, split, list_sort(facts) as facts from four
             )
-            select *, ranked[1] as winner,
+            select names, ranked, amounts, domain, split, list_sort(facts) as facts from four""",
+        )
+        builder.create_table(
+            "compared",
+            f"""select *, ranked[1] as winner,
                 md5('[' || array_to_string(facts, ', ') || ']' || {sql_literal(direction)}) as id
-            from named_fours
+            from {fours}
             where abs(amounts[1] - amounts[2]) > {comparison.apart!r} * greatest(abs(amounts[1]), abs(amounts[2]))
             qualify row_number() over (
                 partition by array_to_string(facts, ', ') order by names, ranked, domain, split) = 1""",
@@ -96,7 +102,7 @@ def _insert(builder: QuestionBuilder, comparison: Comparison) -> None:
             head, _, tail = template.partition("{members}")
             listing = f"({members})" if head else f"capital({members})"
             prompts.append(f"concat({sql_literal(head)}, {listing}, {sql_literal(tail)})")
-        labels = [sql_literal(f"{comparison.name}/{direction}-{number + 1}") for number in range(len(templates))]
+        labels = [sql_literal(f"{comparison.name}/{direction}-{place + 1}") for place in range(len(templates))]
         builder.add_questions(
             "compared",
             task="'reasoning'",

@@ -79,6 +79,7 @@ class QuestionBuilder:
         self.schema = schema
         self.options = options
         self._inflected = inflected
+        self._created: set[str] = set()
         self.relations = dict(schema.relations)
         self.relation_numbers = {name: number for number, name in enumerate(self.relations)}
         self.fact_count = tables.count("facts")
@@ -101,6 +102,11 @@ class QuestionBuilder:
     def create_table(self, table: str, query: str, by: str | None = None) -> None:
         """Create or replace a table from a query; rows with the same value of column ``by`` are stored together."""
         self.tables.make(table, query, by)
+        self._created.add(table)
+
+    def has_table(self, table: str) -> bool:
+        """Return whether :meth:`create_table` has created a table."""
+        return table in self._created
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of an SQL query."""
@@ -206,7 +212,6 @@ class QuestionBuilder:
                 left join value_texts v on v.value = f.value
             ) w where o is not null and s != o""",
         )
-        self.tables.drop("schema_relations")
         if self._inflected:
             self._create_forms("worded_plain")
             self.add_forms("worded_plain", "worded", by="rel")

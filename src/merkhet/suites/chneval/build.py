@@ -69,6 +69,7 @@ class _Drafting:
                 draft.clozes += task_draft.clozes
                 draft.triples += task_draft.triples
                 draft.filters += task_draft.filters
+                draft.accounts += task_draft.accounts
                 draft.remarks += task_draft.remarks
         if not draft.clozes and not draft.triples:
             reason = " ".join(draft.remarks[:3]) or "they have no material for these tasks"

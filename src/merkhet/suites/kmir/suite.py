@@ -6,7 +6,6 @@ import functools
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -22,9 +21,10 @@ from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.source_lookup import STORE_SUFFIX
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
+from merkhet.questions.losses import summarize_losses
 from merkhet.questions.makers.make_questions import TASKS, make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
-from merkhet.questions.quality import apply_filters, facts_about_classes, quality_filters, sensitive_words
+from merkhet.questions.quality import facts_about_classes, quality_filters, sensitive_words
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sampling import draw_questions
 from merkhet.questions.schema import Schema, read_schema
@@ -72,17 +72,14 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         ):
             sensitive_facts = facts_about_classes(knowledge, options.classes)
             filters = quality_filters(words=words, facts=sensitive_facts, tasks=TASKS)
-
-            def control(table: pa.Table) -> tuple[pa.Table, Sequence[Mapping[str, Any]]]:
-                return apply_filters(table, filters)
-
             # If the study asks only one split, that split is sampled later.
             is_limited = study.limit is not None and options.split is None
             benchmark = make_benchmark(
-                tables, schema, maker_options, study.tasks, control, draw if is_limited else None
+                tables, schema, maker_options, study.tasks, filters, draw if is_limited else None
             )
     if not benchmark.questions.num_rows:
-        reasons = "; ".join(benchmark.about["remarks"][:3]) or "it holds no facts"
+        told = [summarize_losses(benchmark.about), *benchmark.about["remarks"]]
+        reasons = "; ".join([text for text in told if text][:3]) or "it holds no facts"
         raise InputError(
             f"no questions can be made of {', '.join(study.knowledge)}: {reasons}. Add templates for its predicates "
             "with --set options.schema=FILE"

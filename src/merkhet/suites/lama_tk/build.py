@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +17,7 @@ from merkhet.core.schemas import QUESTIONS, validate
 from merkhet.engine.build_step import apply_limits
 from merkhet.engine.study import Study
 from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.losses import Account, Loss, LossCounter, losses_for_card
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.statements import statement_facts
 from merkhet.suites.lama_tk.candidate_pools import ROLE_SQL, Pools, add_candidates, make_pools
@@ -21,7 +25,7 @@ from merkhet.suites.lama_tk.options import TASKS, LamaTkOptions
 from merkhet.suites.lama_tk.published import published_facts, source_name
 from merkhet.suites.lama_tk.questions.masked_statements import make_masked_statements
 from merkhet.suites.lama_tk.questions.order_queries import make_order_queries
-from merkhet.suites.lama_tk.questions.statement_sql import read_remarks
+from merkhet.suites.lama_tk.questions.statement_sql import read_losses, read_remarks
 from merkhet.suites.lama_tk.questions.temporal_facts import TemporalFacts, extract_temporal_facts, open_workbench
 from merkhet.suites.lama_tk.questions.time_queries import make_boundary_queries, make_implicit_queries
 from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
@@ -68,7 +72,7 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
             knowledge, granularity=options.granularity, relations=options.relations, wordings=wordings
         )
     source = source_name(home / study.data) if study.data is not None else ", ".join(study.knowledge)
-    statements, remarks = _make_statements(facts, wordings, study)
+    statements, remarks, losses = _make_statements(facts, wordings, study)
     if not statements.num_rows:
         raise InputError(
             f"no questions can be made of {source}: {' '.join((*remarks, *reading_remarks, *facts.remarks)[:3])}"
@@ -80,13 +84,15 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
             f"{source} makes {all_questions.num_rows:,} questions, each with its own candidates; limit the facts "
             "of each task, such as --limit 1000"
         )
-    data_card = {
+    data_card: dict[str, Any] = {
         "sources": [f"{source}: {facts.table.num_rows:,} facts with times"],
         "remarks": [*reading_remarks, *facts.remarks, *remarks],
     }
     limited = apply_limits(QuestionSet(all_questions, facts=statement_facts(facts.table)), study)
     # Answers are added after sampling to save memory: a question on a parliament lists all of its members.
-    questions, candidates, dropped = add_candidates(_add_answers(limited.questions, statements, facts), pools)
+    sampled = _add_answers(limited.questions, statements, facts)
+    questions, candidates, dropped = add_candidates(sampled, pools)
+    data_card |= losses_for_card(_accounts(facts, losses, all_questions, sampled, questions))
     if dropped:
         subject_phrase = "1 question is" if dropped == 1 else f"{dropped:,} questions are"
         data_card["remarks"].append(f"{subject_phrase} left out: all candidates are right.")
@@ -95,8 +101,10 @@ def make_temporal_questions(study: Study, home: Path) -> QuestionSet:
     return QuestionSet(questions, candidates, statement_facts(asked_facts), limited.frequencies, data_card)
 
 
-def _make_statements(facts: TemporalFacts, wordings: Wordings, study: Study) -> tuple[pa.Table, list[str]]:
-    """Make the masked statements of all tasks of the study; return them with remarks."""
+def _make_statements(
+    facts: TemporalFacts, wordings: Wordings, study: Study
+) -> tuple[pa.Table, list[str], dict[str, list[Loss]]]:
+    """Make the masked statements of all tasks of the study; return them with remarks, and with losses by task."""
     makers: dict[str, Callable[[], pa.Table]] = {
         "statement": lambda: make_masked_statements(facts, wordings),
         "boundary": lambda: make_boundary_queries(facts, wordings),
@@ -105,7 +113,47 @@ def _make_statements(facts: TemporalFacts, wordings: Wordings, study: Study) -> 
     }
     tables = {task: makers[task]() for task in TASKS if task in (study.tasks or TASKS)}
     remarks = [f"{task}: {remark}" for task, table in tables.items() for remark in read_remarks(table)]
-    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables.values()]), remarks
+    losses = {task: read_losses(table, task) for task, table in tables.items()}
+    return pa.concat_tables([table.replace_schema_metadata(None) for table in tables.values()]), remarks, losses
+
+
+def _accounts(
+    facts: TemporalFacts,
+    losses: Mapping[str, Sequence[Loss]],
+    questions: pa.Table,
+    sampled: pa.Table,
+    answerable: pa.Table,
+) -> list[Account]:
+    """Account for the facts of each task.
+
+    Args:
+        losses: Facts without a statement, by task.
+        questions: All questions.
+        sampled: Questions that are sampled up to the limit.
+        answerable: The sampled questions with a wrong candidate.
+    """
+    names = {
+        row["fact_id"]: (row["relation"], f"{row['subject_name']} – {row['object_name']}")
+        for row in facts.table.select(["fact_id", "relation", "subject_name", "object_name"]).to_pylist()
+    }
+    made, drawn, kept = (_facts_by_task(table) for table in (questions, sampled, answerable))
+    accounts = []
+    for task, task_losses in losses.items():
+        counter = LossCounter(task, "facts")
+        counter.add_losses(replace(loss, task=task) for loss in facts.left_out)
+        counter.add_losses(task_losses)
+        unanswerable = drawn.get(task, set()) - kept.get(task, set())
+        for fact in unanswerable:
+            counter.add("every candidate is a right answer", *names[fact])
+        accounts.append(counter.account(facts.counts["facts"], len(made.get(task, set()) - unanswerable)))
+    return accounts
+
+
+def _facts_by_task(questions: pa.Table) -> dict[str, set[str]]:
+    facts: dict[str, set[str]] = defaultdict(set)
+    for task, fact_ids in zip(questions["task"].to_pylist(), questions["facts"].to_pylist(), strict=True):
+        facts[task].update(fact_ids)
+    return facts
 
 
 def _make_questions(statements: pa.Table, facts: TemporalFacts, pools: Pools) -> pa.Table:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from merkhet.core.errors import InputError
+from merkhet.core.text import counted, join_some
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.knowledge.engines.open_engine import open_tables
@@ -18,7 +19,7 @@ from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.makers.make_questions import make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.question_files import QuestionSet
-from merkhet.questions.schema import Schema, default_relation, read_schema
+from merkhet.questions.schema import Relation, Schema, default_relation, read_schema
 from merkhet.suites.quickstart.options import QuickstartOptions
 
 TASKS = ("completion", "checking", "distinction")
@@ -41,7 +42,7 @@ def build(study: Study, home: Path) -> QuestionSet:
         limited = _limit_relations(study, schema)
         questions = _make(study, home, options, limited, tuple(sorted(limited.predicates())))
         if _covers(questions, limited, study):
-            return questions
+            return _remark_limited(questions, limited, _present_relations(study, schema))
         return _make(study, home, options, schema, tuple(sorted(schema.predicates())))
     return _make(study, home, options, schema)
 
@@ -78,9 +79,7 @@ def _limit_relations(study: Study, schema: Schema) -> Schema:
 
     Questions are made from the relations in turn, so a small limit reaches only the first relations.
     """
-    packs = embedded_packs()
-    declared = {name for source in study.knowledge for name in declared_predicates(packs[source])}
-    present = [relation for relation in schema.relations.values() if declared & set(relation.predicates)]
+    present = _present_relations(study, schema)
     reached = {
         relation.name
         for task in study.tasks or TASKS
@@ -90,6 +89,23 @@ def _limit_relations(study: Study, schema: Schema) -> Schema:
     relations = {name: relation for name, relation in schema.relations.items() if name in reached}
     hierarchies = schema.hierarchies if "distinction" in (study.tasks or TASKS) else {}
     return replace(schema, relations=relations, hierarchies=hierarchies)
+
+
+def _present_relations(study: Study, schema: Schema) -> list[Relation]:
+    """Return the relations that have facts in the embedded packs of a study."""
+    packs = embedded_packs()
+    declared = {name for source in study.knowledge for name in declared_predicates(packs[source])}
+    return [relation for relation in schema.relations.values() if declared & set(relation.predicates)]
+
+
+def _remark_limited(questions: QuestionSet, limited: Schema, present: Sequence[Relation]) -> QuestionSet:
+    """Add a remark if the limit leaves out relations, whose facts are in no account."""
+    left_out = [relation.name for relation in present if relation.name not in limited.relations]
+    if not left_out:
+        return questions
+    remark = f"beyond the limit: nothing is asked about {counted(len(left_out), 'relation')} ({join_some(left_out, 5)})"
+    about = {**questions.about, "remarks": [*questions.about["remarks"], remark]}
+    return replace(questions, about=about)
 
 
 def _covers(questions: QuestionSet, schema: Schema, study: Study) -> bool:

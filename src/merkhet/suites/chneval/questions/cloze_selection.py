@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
 from merkhet.core.ids import derived_seed
+from merkhet.questions.losses import LossCounter
 from merkhet.questions.quality import MAX_ANSWER_TOKENS
 from merkhet.suites.chneval.questions.question_rows import Cloze
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
+from merkhet.suites.chneval.questions.worded_triples import Triple, Triples
 
+CAPPED = "beyond the largest number of questions per answer or relation"
 _HAN = "\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+|[^\w\s]")
 _FIRST_UNSPACED = 0x0E00  # Thai: most scripts from here on put no spaces between words.
@@ -53,7 +56,12 @@ def has_askable_length(word: str, characters: int | None) -> bool:
 
 
 def draw_clozes(
-    clozes: Iterable[tuple[int, Cloze]], *, seed: int, per_answer: int | None, per_relation: int | None
+    clozes: Iterable[tuple[int, Cloze]],
+    *,
+    seed: int,
+    per_answer: int | None,
+    per_relation: int | None,
+    capped: set[object] | None = None,
 ) -> list[Cloze]:
     """Draw clozes in order of priority; the seed decides the order of clozes with equal priority.
 
@@ -62,6 +70,7 @@ def draw_clozes(
     Args:
         clozes: Pairs of priority and cloze; lower priorities come first.
         per_answer, per_relation: Maximum number of clozes with the same answer or relation.
+        capped: Receives the facts of clozes that a maximum excludes.
     """
     lots = [
         (priority, derived_seed(seed, cloze.usage.prompt, cloze.fact), cloze.usage.where, cloze)
@@ -80,7 +89,25 @@ def draw_clozes(
             answers[word] += 1
             relations[relation] += 1
             drawn.append(cloze)
+        elif is_capped and capped is not None:
+            capped.add(cloze.fact)
     return drawn
+
+
+def count_unusable_rows(counter: LossCounter, triples: Triples) -> None:
+    """Count the rows that are no distinct triples; remarks name them by file and line."""
+    counter.add_many("the row repeats another one", triples.repeated)
+    counter.add_many(
+        "the row is no triple of names (see Remarks)", triples.rows - triples.repeated - len(triples.triples)
+    )
+
+
+def count_undrawn(counter: LossCounter, triple: Triple, capped: Collection[object]) -> None:
+    """Count a triple that has clozes, none of which was drawn."""
+    if triple.fact in capped:
+        counter.add(CAPPED, triple.relation, triple.example, intended=True)
+    else:
+        counter.add("another question has the same sentence", triple.relation, triple.example)
 
 
 def anomaly_remarks(clozes: Iterable[Cloze]) -> list[str]:

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.core.ids import derived_seed
 from merkhet.questions.english import capitalize
+from merkhet.questions.losses import LossCounter
 from merkhet.questions.templates import check_placeholders, refuse_unknown_keys
 from merkhet.suites.chneval.questions.cloze_selection import (
     anomaly_remarks,
+    count_undrawn,
+    count_unusable_rows,
     draw_clozes,
     filter_rows,
     has_askable_length,
@@ -68,11 +71,14 @@ def read_wordings(path: Path | None = None, language: str = "zh") -> dict[str, W
     if not isinstance(content, dict) or not all(isinstance(entry, dict) and entry for entry in content.values()):
         raise InputError(f"{path}: write sentences under a language and a relation, such as 'zh:' and 'UsedFor:'")
     wordings: dict[str, dict[str, Wording]] = {}
+    faults = FaultList()
     for key, relations in content.items():
-        wordings[str(key)] = {
-            str(relation).removeprefix("/r/"): _wording(body, f"{path}, {key}, {relation}")
-            for relation, body in relations.items()
-        }
+        wordings[str(key)] = {}
+        for relation, body in relations.items():
+            with faults.collect():
+                name = str(relation).removeprefix("/r/")
+                wordings[str(key)][name] = _wording(body, f"{path}, {key}, {relation}")
+    faults.refuse()
     key = language if language in wordings else language.partition("-")[0]
     if key not in wordings:
         raise InputError(f"{path}: there are no sentences in {language!r}; {did_you_mean(language, list(wordings))}")
@@ -85,14 +91,19 @@ def _wording(body: Any, where: str) -> Wording:
     templates = body.get("templates")
     if not isinstance(templates, list) or not templates or not all(isinstance(text, str) for text in templates):
         raise InputError(f"{where}: must be a list of sentences with {{start}} and {{end}}, got {templates!r}")
+    faults = FaultList()
     for template in templates:
-        if SLOT in template:
-            raise InputError(
-                f"{where}: {template!r} has a slot; write {{start}} and {{end}}, one of which becomes the slot"
-            )
-        check_placeholders(template, _SIDES, set(_SIDES), where)
-        if re.search(r"\{\w+ \w+\}", template):
-            raise InputError(f"{where}: {template!r} has a form such as {{a end}}; write {{start}} and {{end}} alone")
+        with faults.collect():
+            if SLOT in template:
+                raise InputError(
+                    f"{where}: {template!r} has a slot; write {{start}} and {{end}}, one of which becomes the slot"
+                )
+            check_placeholders(template, _SIDES, set(_SIDES), where)
+            if re.search(r"\{\w+ \w+\}", template):
+                raise InputError(
+                    f"{where}: {template!r} has a form such as {{a end}}; write {{start}} and {{end}} alone"
+                )
+    faults.refuse()
     disjoint, min_length = body.get("apart", False), body.get("least", 1)
     if not isinstance(disjoint, bool):
         raise InputError(f"{where}: 'apart' must be true or false, got {disjoint!r}")
@@ -129,26 +140,54 @@ def commonsense_clozes(
         raise InputError(f"the option ask cannot be {ask!r}; {did_you_mean(ask, list(ASKED))}")
     longest = longest or (24 if _is_chinese(language) else 96)
     answers = _PairAnswers(pairs.triples)
-    worded = [pair for pair in pairs.triples if pair.relation in templates]
-    fit = [pair for pair in worded if _fits(pair, templates[pair.relation], language)]
-    unique = {pair: [side for side in ASKED[ask] if answers.is_unique(pair, side, language)] for pair in fit}
-    clozes = [
-        cloze
-        for pair, sides in unique.items()
-        if (cloze := _cloze(pair, sides, templates[pair.relation], language, seed, longest, characters))
-    ]
-    kept = draw_clozes([(0, cloze) for cloze in clozes], seed=seed, per_answer=per_answer, per_relation=per_relation)
+    counter = LossCounter(COMMONSENSE, "pairs")
+    count_unusable_rows(counter, pairs)
+    worded, fit, unique, clozes = [], [], [], {}
+    for pair in pairs.triples:
+        wording = templates.get(pair.relation)
+        if wording is None:
+            counter.add("the relation has no sentence", pair.relation, pair.example)
+            continue
+        worded.append(pair)
+        if reason := _misfit(pair, wording, language):
+            counter.add(reason, pair.relation, pair.example)
+            continue
+        fit.append(pair)
+        sides = [side for side in ASKED[ask] if answers.is_unique(pair, side, language)]
+        if not sides:
+            counter.add("more than one right answer", pair.relation, pair.example)
+            continue
+        unique.append(pair)
+        if cloze := _cloze(pair, sides, wording, language, seed, longest, characters):
+            clozes[pair] = cloze
+        else:
+            counter.add("length, or an answer that is repeated", pair.relation, pair.example)
+    capped: set[object] = set()
+    kept = draw_clozes(
+        [(0, cloze) for cloze in clozes.values()],
+        seed=seed,
+        per_answer=per_answer,
+        per_relation=per_relation,
+        capped=capped,
+    )
+    drawn = {cloze.fact for cloze in kept}
+    for pair in clozes:
+        if pair.fact not in drawn:
+            count_undrawn(counter, pair, capped)
     counts = {
         "rows": pairs.rows,
         "repeated or bad rows": len(pairs.triples),
         "relations without a sentence": len(worded),
         "words that read badly": len(fit),
-        "more than one right answer": sum(bool(unique_sides) for unique_sides in unique.values()),
+        "more than one right answer": len(unique),
         "length, or an answer that is repeated": len(clozes),
         "caps by answer and relation": len(kept),
     }
     return DraftQuestions(
-        clozes=kept, filters=filter_rows(COMMONSENSE, counts), remarks=[*pairs.remarks, *anomaly_remarks(kept)]
+        clozes=kept,
+        filters=filter_rows(COMMONSENSE, counts),
+        accounts=[counter.account(pairs.rows, len(kept))],
+        remarks=[*pairs.remarks, *anomaly_remarks(kept)],
     )
 
 
@@ -182,13 +221,18 @@ class _PairAnswers:
         return {synonym for synonym in self._synonyms.get(word, ()) if _reads_well(synonym, language)}
 
 
-def _fits(pair: Triple, wording: Wording, language: str) -> bool:
+def _misfit(pair: Triple, wording: Wording, language: str) -> str | None:
+    """Return why a pair cannot be put into the sentences of its relation; None if it can."""
     start, _, end = pair.fact
-    if start in end or end in start or (wording.disjoint and set(start) & set(end)):
-        return False
+    if start in end or end in start:
+        return "one word contains the other"
+    if wording.disjoint and set(start) & set(end):
+        return "the words share a character (apart)"
     if min(len(start), len(end)) < wording.min_length:
-        return False
-    return _reads_well(start, language) and _reads_well(end, language)
+        return "a word is shorter than the relation requires (least)"
+    if not (_reads_well(start, language) and _reads_well(end, language)):
+        return "a word reads badly"
+    return None
 
 
 def _is_chinese(language: str) -> bool:

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
 
+from merkhet.questions.losses import LossCounter
 from merkhet.suites.chneval.questions.cloze_selection import (
     anomaly_remarks,
+    count_undrawn,
+    count_unusable_rows,
     draw_clozes,
     filter_rows,
     has_askable_length,
@@ -65,7 +68,23 @@ def encyclopedia_clozes(
         if answer_counts[_without(triple.fact, usage.word)] == 1:
             unique.add(triple.fact)
             clozes.append((priority, Cloze(usage, ENCYCLOPEDIA, None, triple.relation, triple.fact, language)))
-    kept = draw_clozes(clozes, seed=seed, per_answer=per_answer, per_relation=per_relation)
+    capped: set[object] = set()
+    kept = draw_clozes(clozes, seed=seed, per_answer=per_answer, per_relation=per_relation, capped=capped)
+    counter = LossCounter(ENCYCLOPEDIA, "triples")
+    count_unusable_rows(counter, triples)
+    counter.add_many("the row repeats another one", len(triples.triples) - len(facts))
+    drawn = {cloze.fact for cloze in kept}
+    for triple in {triple.fact: triple for triple in triples.triples if triple.fact not in drawn}.values():
+        for stage, reason in (
+            (contained, "no text with all three items"),
+            (askable, "length, or an answer that is repeated"),
+            (unique, "more than one right answer"),
+        ):
+            if triple.fact not in stage:
+                counter.add(reason, triple.relation, triple.example)
+                break
+        else:
+            count_undrawn(counter, triple, capped)
     counts = {
         "rows": triples.rows,
         "repeated or bad rows": len(facts),
@@ -75,7 +94,12 @@ def encyclopedia_clozes(
         "caps by answer and relation": len(kept),
     }
     remarks = [*triples.remarks, *(texts.remarks if texts else ()), *anomaly_remarks(kept)]
-    return DraftQuestions(clozes=kept, filters=filter_rows(ENCYCLOPEDIA, counts), remarks=remarks)
+    return DraftQuestions(
+        clozes=kept,
+        filters=filter_rows(ENCYCLOPEDIA, counts),
+        accounts=[counter.account(triples.rows, len(kept))],
+        remarks=remarks,
+    )
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,22 @@ from typing import Any
 
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
+from merkhet.questions.losses import LossCounter
 from merkhet.suites.chneval.questions.cloze_selection import word_positions
 from merkhet.suites.chneval.questions.question_rows import CLASSES, SYNTACTIC, Cloze, DraftQuestions, Usage
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 from merkhet.suites.chneval.questions.word_tagging import tagged_sentences
 
+_REASONS = {
+    "sentence length": "the sentence is too short or too long",
+    "end mark": "the sentence has no end mark",
+    "a word in small letters": "the word is not in small letters",
+    "word length": "the word is too long (characters)",
+    "once in its sentence": "the word is in its sentence several times",
+    "same sentence again": "another usage gives the same question",
+    "one question a sentence, capped by word": "the sentence asks another word, or the word has enough questions",
+}
+"""Reason for a loss, by name of the filter."""
 _SENTENCE_END = re.compile(r"[。！？…｡.!?]\W*$")
 
 
@@ -58,11 +69,16 @@ def function_word_clozes(
         if word.kind is not None
     ]
     filters: list[Mapping[str, Any]] = []
+    total, losses = len(clozes), LossCounter(SYNTACTIC, "usages of function words")
 
-    def keep(name: str, kept: Iterable[Cloze]) -> None:
+    def keep(name: str, kept: Iterable[Cloze], *, intended: bool = False) -> None:
         nonlocal clozes
-        count, clozes = len(clozes), list(kept)
-        filters.append({"filter": name, "task": SYNTACTIC, "before": count, "after": len(clozes)})
+        before, clozes = clozes, list(kept)
+        filters.append({"filter": name, "task": SYNTACTIC, "before": len(before), "after": len(clozes)})
+        remaining = set(map(id, clozes))
+        for cloze in before if len(clozes) < len(before) else ():
+            if id(cloze) not in remaining:
+                losses.add(_REASONS[name], cloze.domain, cloze.usage.word, intended=intended)
 
     def keep_usages(name: str, is_kept: Callable[[Usage], bool]) -> None:
         keep(name, (cloze for cloze in clozes if is_kept(cloze.usage)))
@@ -78,10 +94,11 @@ def function_word_clozes(
     )
     # Of duplicate sentences, the first is kept.
     keep("same sentence again", {_content(cloze): cloze for cloze in reversed(clozes)}.values())
-    keep("one question a sentence, capped by word", _draw_clozes(clozes, seed, per_word))
+    keep("one question a sentence, capped by word", _draw_clozes(clozes, seed, per_word), intended=True)
     for cloze in clozes:
         counter.add_anomalies(cloze.usage.sentence, cloze.usage.where)
-    return DraftQuestions(clozes=clozes, filters=filters, remarks=counter.remarks())
+    accounts = [losses.account(total, len(clozes))]
+    return DraftQuestions(clozes=clozes, filters=filters, accounts=accounts, remarks=counter.remarks())
 
 
 def _content(cloze: Cloze) -> tuple[str, str, str, int]:

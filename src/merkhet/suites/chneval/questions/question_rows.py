@@ -18,6 +18,7 @@ from merkhet.core.schemas import (
     make_table,
     question_id,
 )
+from merkhet.questions.losses import Account, losses_for_card
 from merkhet.questions.question_files import QuestionSet
 
 SUITE = "chneval"
@@ -77,6 +78,8 @@ class DraftQuestions:
     triples: list[SenseTriple] = field(default_factory=list)
     filters: list[Mapping[str, Any]] = field(default_factory=list)
     """Rows of the data card with the keys filter, task, before and after, in the order of the filters."""
+    accounts: list[Account] = field(default_factory=list)
+    """Accounts of the material that gave no question."""
     remarks: list[str] = field(default_factory=list)
     """Remarks on anomalies and on skipped lines, with file and line."""
 
@@ -110,6 +113,7 @@ def make_question_set(draft: DraftQuestions, *, seed: int) -> QuestionSet:
         facts=make_table(FACTS, list(facts.values())),
         about={
             "filters": list(draft.filters),
+            **(losses_for_card(draft.accounts) if draft.accounts else {}),
             "remarks": [*([f"Function words: {class_counts_text}."] if classes else []), *draft.remarks],
             "domains": list(classes),
             "names": {name: CLASSES[name] for name in classes if name in CLASSES},

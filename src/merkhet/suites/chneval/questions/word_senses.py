@@ -12,6 +12,7 @@ from merkhet.core import SLOT
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import counted, join_some
+from merkhet.questions.losses import LossCounter
 from merkhet.suites.chneval.questions.cloze_selection import filter_rows, word_positions
 from merkhet.suites.chneval.questions.question_rows import SEMANTIC, DraftQuestions, SenseTriple, Usage
 from merkhet.suites.chneval.questions.sentences import read_lines
@@ -86,7 +87,24 @@ def word_sense_triples(
         "words of several senses": len(polysemous_usages),
         "one question a base, capped by sense and word": len(triples),
     }
-    return DraftQuestions(triples=triples, filters=filter_rows(SEMANTIC, counts), remarks=remarks)
+    losses = LossCounter(SEMANTIC, "usages of words")
+    losses.add_many("the row cannot be used (see Remarks)", len(rows) - len(readable))
+    for (_, word), senses in by_word.items():
+        for usages in senses.values():
+            is_single = len({tagged.usage.sentence for tagged in usages}) == 1
+            for tagged in usages:
+                if len(senses) == 1:
+                    losses.add("the word has one sense only", None, word)
+                elif tagged.position not in asked and is_single:
+                    losses.add("the sense has one sentence only", None, word)
+                elif tagged.position not in asked:
+                    losses.add("beyond the largest number of questions per sense or word", None, word, intended=True)
+    return DraftQuestions(
+        triples=triples,
+        filters=filter_rows(SEMANTIC, counts),
+        accounts=[losses.account(len(rows), sum(tagged.position in asked for tagged in readable))],
+        remarks=remarks,
+    )
 
 
 def _read_rows(path: Path, language: str, counter: RemarkCounter) -> Iterator[_TaggedUsage | None]:

@@ -52,6 +52,11 @@ class Triple:
         """Subject, relation and object."""
         return self.subject, self.relation, self.object
 
+    @property
+    def example(self) -> str:
+        """Subject and object, as they are quoted in accounts of losses."""
+        return f"{self.subject} – {self.object}"
+
 
 @dataclass(frozen=True)
 class Triples:
@@ -60,6 +65,8 @@ class Triples:
     triples: tuple[Triple, ...]
     rows: int
     """Number of rows that were read, including rows that were left out."""
+    repeated: int = 0
+    """Number of rows that repeat another one."""
     remarks: tuple[str, ...] = ()
 
 
@@ -187,9 +194,10 @@ def _with_three_items(triples: Iterable[Triple], counter: RemarkCounter) -> Iter
 
 def _distinct(triples: Iterable[Triple], rows: int, remarks: Iterable[str]) -> Triples:
     distinct: dict[tuple[str, ...], Triple] = {}
+    repeated = 0
     for triple in triples:
-        distinct.setdefault((*triple.fact, triple.text), triple)
-    return Triples(tuple(distinct.values()), rows, tuple(remarks))
+        repeated += distinct.setdefault((*triple.fact, triple.text), triple) is not triple
+    return Triples(tuple(distinct.values()), rows, repeated, tuple(remarks))
 
 
 def read_texts(sources: Path | Sequence[Path]) -> Texts:

@@ -36,7 +36,17 @@ def make_order_queries(facts: TemporalFacts, wordings: Wordings, *, entities: st
         _create_terms(composer, entities)
         _add_first_and_last(composer)
         _add_before_and_after(composer)
-        return composer.finish()
+        texts = " ".join(f"when {_quoted(name)} then {_quoted(text)}" for name, text in _REASONS.items())
+        told, unordered = (
+            f"case reason {texts} end",
+            _quoted("the relation has no sentence about the order of its facts"),
+        )
+        return composer.finish(
+            otherwise=_REASONS["none"],
+            reasons=f"""select fact_id, {told} as reason from at_ends where reason is not null
+            union all select target_fact, {told} from beside where reason is not null and target_fact is not null
+            union all select fact_id, {unordered} from facts anti join patterns using (relation, point)""",
+        )
 
 
 def _create_terms(composer: Composer, entities: str) -> None:
@@ -129,3 +139,7 @@ def _remark_skipped(composer: Composer, table: str, subject_phrase: str) -> None
         composer.remarks.append(
             f"{subject_phrase} is not asked in {total:,} {'case' if total == 1 else 'cases'}: {reasons}."
         )
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 
 import duckdb
 import pyarrow as pa
@@ -16,6 +17,7 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import validate
 from merkhet.questions.english import FORMS
+from merkhet.questions.losses import Loss
 from merkhet.suites.lama_tk.questions.temporal_facts import CLOSE, OPEN, TemporalFacts, open_workbench
 from merkhet.suites.lama_tk.questions.wordings import TemporalWording, Wordings
 
@@ -35,7 +37,7 @@ _MARKS = {
 """Private-use character that stands for each form and placeholder in a pattern; names do not contain any."""
 _CHUNK_ROWS = 8192
 """Number of rows per chunk, small enough that their lists of answers fit into one Arrow array."""
-_REMARKS = b"merkhet.remarks"
+_REMARKS, _LOSSES = b"merkhet.remarks", b"merkhet.losses"
 _ORDER = "list_position(['subject', 'object', 'start', 'end', 'time'], mask)"
 
 
@@ -60,6 +62,8 @@ class Composer:
         self.forms = sorted({(match[1] or "", match[2]) for text in texts for match in _PLACEHOLDER.finditer(text)})
         self.days = facts.table.num_rows > 0 and facts.table["start"][0].as_py().lstrip("-").count("-") == 2
         self.remarks: list[str] = []
+        self.losses: list[Loss] = []
+        """Facts without a statement; ``finish`` counts them."""
 
     def run(self, sql: str, values: Mapping[str, object] | None = None) -> None:
         """Execute an SQL statement, with ``values`` for its named parameters."""
@@ -114,13 +118,21 @@ class Composer:
                 text = f"replace({text}, '{_MARKS[form, placeholder]}', {column})"
         return f"sentence({text})"
 
-    def finish(self, template: str = "statement") -> pa.Table:
+    def finish(
+        self,
+        template: str = "statement",
+        *,
+        otherwise: str = "the relation has no sentence",
+        reasons: str = "select '' as fact_id, '' as reason where false",
+    ) -> pa.Table:
         """Return the table of distinct statements with all right answers.
 
         Right answers are shared by all statements with the same prompt, because they may be about different facts.
 
         Args:
             template: Template whose sentences determine the cardinality of each fact (1-1, 1-N or N-M).
+            otherwise: Reason why a fact has no statement, unless ``reasons`` gives another.
+            reasons: SQL query for facts and the reasons why these have no statement, in the columns fact_id and reason.
         """
         self._create_cardinalities(template)
         parts = ", ',', ".join(f"to_json({name})::varchar" for name in ("task", "template", "mask", "prompt", "target"))
@@ -132,6 +144,7 @@ class Composer:
         if repeated:
             noun = "statement duplicates" if repeated == 1 else "statements duplicate"
             self.remarks.append(f"{repeated:,} {noun} another one; duplicates are asked once.")
+        self._count_losses(reasons, otherwise)
         self.run(
             """create temp table questions as select prompt, row_number() over () - 1 as question,
                 list_sort(list_distinct(list(target))) as answers from made group by prompt"""
@@ -145,7 +158,23 @@ class Composer:
         answers = self._answers(rows["question"].combine_chunks())
         conflict = pc.greater(pc.list_value_length(answers), 1)
         table = rows.drop_columns("question").append_column("answers", answers).append_column("conflict", conflict)
-        return attach_remarks(validate(STATEMENTS, table), self.remarks)
+        return attach_remarks(validate(STATEMENTS, table), self.remarks, self.losses)
+
+    def _count_losses(self, reasons: str, otherwise: str) -> None:
+        rows = self.connection.execute(
+            f"""with told as (select fact_id, min(reason) as reason from ({reasons}) group by fact_id)
+            select relation, case when made.fact_id is not null then 'another fact gives the same statement'
+                else coalesce(told.reason, $otherwise) end as why,
+                count(*), min(subject_name || ' – ' || object_name), max(subject_name || ' – ' || object_name)
+            from facts anti join asked using (fact_id) left join told using (fact_id)
+            left join (select distinct fact_id from made where asked) made using (fact_id)
+            group by relation, why order by all""",
+            {"otherwise": otherwise},
+        ).fetchall()
+        self.losses = [
+            Loss("", "facts", reason, relation, count, tuple(dict.fromkeys(examples)))
+            for relation, reason, count, *examples in rows
+        ]
 
     def _answers(self, questions: pa.Array) -> pa.ChunkedArray:
         """Return the list of answers for each question number.
@@ -215,9 +244,17 @@ def read_remarks(statements: pa.Table) -> tuple[str, ...]:
     return tuple(json.loads(encoded)) if encoded else ()
 
 
-def attach_remarks(statements: pa.Table, remarks: Sequence[str]) -> pa.Table:
-    """Attach remarks to a table of statements in memory; they are lost when the table is written to a file."""
-    return statements.replace_schema_metadata({_REMARKS: json.dumps(list(remarks)).encode()} if remarks else None)
+def read_losses(statements: pa.Table, task: str) -> list[Loss]:
+    """Return the losses attached to a table of statements: the facts that have no statement in this task."""
+    entries = json.loads((statements.schema.metadata or {}).get(_LOSSES, b"[]"))
+    return [Loss(**{**entry, "task": task, "examples": tuple(entry["examples"])}) for entry in entries]
+
+
+def attach_remarks(statements: pa.Table, remarks: Sequence[str], losses: Sequence[Loss] = ()) -> pa.Table:
+    """Attach remarks and losses to a table in memory; they are not kept when the table is written to a file."""
+    content = {_REMARKS: list(remarks), _LOSSES: [asdict(loss) for loss in losses]}
+    metadata = {key: json.dumps(entries).encode() for key, entries in content.items() if entries}
+    return statements.replace_schema_metadata(metadata or None)
 
 
 def _name_forms_sql(composer: Composer, entities: str) -> str:

@@ -16,6 +16,7 @@ from merkhet.core.recall_schemas import SYMBOLS
 from merkhet.core.schemas import validate
 from merkhet.knowledge.database import define_macros
 from merkhet.knowledge.store import KnowledgeBase
+from merkhet.questions.losses import Loss
 from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 
 GRANULARITIES = ("year", "month", "day")
@@ -61,6 +62,8 @@ class TemporalFacts:
     """Sentences that report the counts."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the relations that have no wording."""
+    left_out: tuple[Loss, ...] = ()
+    """Facts that were skipped; the losses belong to every task."""
     all_facts: pa.Table | None = None
     """All facts, including those with an unknown time, which are needed to determine the order of facts."""
 
@@ -99,6 +102,7 @@ def extract_temporal_facts(
             'select relation, subject, object, "start", "end", subject_name, object_name from placed order by all'
         ).to_arrow_table()
         symbols = _make_symbols(connection)
+        left_out = tuple(_losses(connection, granularity))
         present = {row[0] for row in connection.execute("select distinct relation from kept").fetchall()}
     unworded = tuple(
         sorted(predicate.name for predicate in predicates if not predicate.worded and predicate.name in present)
@@ -109,6 +113,7 @@ def extract_temporal_facts(
         symbols=symbols,
         counts=counts,
         remarks=tuple(_word_remarks(counts, granularity, unworded)),
+        left_out=left_out,
         labels={
             predicate.name: predicate.label
             for predicate in predicates
@@ -324,6 +329,21 @@ def _count_facts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
     left_out = {name: int(reasons.get(name, 0)) for name in _LEFT_OUT}
     odd = {"merged": usable - kept, "early": early, "shared names": shared, "unnamed": unnamed}
     return {"facts": total, "kept": kept, **left_out, **odd}
+
+
+def _losses(connection: duckdb.DuckDBPyConnection, granularity: str) -> Iterator[Loss]:
+    """Yield the losses of facts that are skipped, or merged with another one, by relation and reason."""
+    rows = connection.execute(
+        """select relation, coalesce(reason, 'merged') as why, count(*), min(label), max(label) from (
+            select *, coalesce(subject_name, subject) || ' – ' || coalesce(object_name, object, 'a number') as label
+            from placed anti join kept using (fact_id)
+        ) group by relation, why order by all"""
+    ).fetchall()
+    for relation, reason, count, *examples in rows:
+        text = f"equal to another fact at the granularity {granularity}"
+        if reason in _LEFT_OUT:
+            text = f"the fact has {_LEFT_OUT[reason].format(granularity=granularity)}"
+        yield Loss("", "facts", text, relation, count, tuple(dict.fromkeys(examples)))
 
 
 def _word_remarks(counts: Mapping[str, int], granularity: str, unworded: Iterable[str]) -> Iterator[str]:

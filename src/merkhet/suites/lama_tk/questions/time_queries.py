@@ -35,8 +35,9 @@ def make_boundary_queries(facts: TemporalFacts, wordings: Wordings, *, entities:
                 {composer.sentence_sql("text")}, null, {TARGET}, fact_id,
                 not mirrored from worded join patterns using (relation, point)"""
         )
-        _remark_skipped(composer, "no sentence says when it began or ended")
-        return composer.finish()
+        reason = "no sentence says when it began or ended"
+        _remark_skipped(composer, reason)
+        return composer.finish(otherwise=reason)
 
 
 def select_controlled(facts: TemporalFacts, count: int | None, seed: int) -> TemporalFacts:
@@ -104,8 +105,9 @@ def make_implicit_queries(facts: TemporalFacts, wordings: Wordings, *, seed: int
             join worded h on h.relation = c.relation and h.point = c.point and h.s = c.s
                 and h.starts <= c.at and c.at <= h.ends"""
         )
-        _remark_skipped(composer, "no time lies strictly inside, or no sentence says it")
-        return composer.finish()
+        reason = "no time lies strictly inside, or no sentence says it"
+        _remark_skipped(composer, reason)
+        return composer.finish(otherwise=reason)
 
 
 def _create_insides(connection: duckdb.DuckDBPyConnection, seed: int = 0, known_only: bool = False) -> None:

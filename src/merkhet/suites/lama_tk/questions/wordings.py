@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core import SLOT
-from merkhet.core.errors import InputError
+from merkhet.core.errors import FaultList, InputError
 from merkhet.core.files import read_yaml
 from merkhet.questions.english import default_template
 from merkhet.questions.templates import check_placeholders, refuse_unknown_keys
@@ -92,15 +92,21 @@ def read_wordings(path: Path | None = None) -> Wordings:
     content = read_yaml(path, "wordings")
     if not isinstance(content, dict) or not isinstance(content.get("relations"), dict) or not content["relations"]:
         raise InputError(f"{path}: no wordings; write them by name under 'relations'")
-    refuse_unknown_keys(content, ("relations",), str(path))
-    relations = {str(name): _read_wording(str(name), body, path) for name, body in content["relations"].items()}
+    faults = FaultList()
+    with faults.collect():
+        refuse_unknown_keys(content, ("relations",), str(path))
+    relations = {}
+    for key, body in content["relations"].items():
+        with faults.collect():
+            relations[str(key)] = _read_wording(str(key), body, path)
     owners: dict[str, str] = {}
     for wording in relations.values():
         for name in {text.casefold() for text in (wording.name, *wording.predicates)}:
             if owners.setdefault(name, wording.name) != wording.name:
-                raise InputError(
+                faults.add(
                     f"{path}: {name!r} refers to the relation {owners[name]!r} and to {wording.name!r}; remove one"
                 )
+    faults.refuse()
     return Wordings(relations)
 
 
@@ -133,14 +139,18 @@ def _read_wording(name: str, body: Any, path: Path) -> TemporalWording:
     point, symmetric = (_read_flag(body, key, where) for key in ("points", "symmetric"))
     placeholders = _POINT_PLACEHOLDERS if point else _INTERVAL_PLACEHOLDERS
     refuse_unknown_keys(body, ("predicates", "points", "symmetric", *placeholders), where)
+    faults = FaultList()
     for key in _REQUIRED_OF_POINTS if point else _REQUIRED:
         if not body.get(key):
-            raise InputError(f"{where} has no {key!r}; write a sentence with its placeholders")
+            faults.add(f"{where} has no {key!r}; write a sentence with its placeholders")
     sentences = {key: body[key] for key in placeholders if body.get(key) is not None}
     for key, text in sentences.items():
         if not isinstance(text, str) or SLOT in text:
-            raise InputError(f"{where}: {key!r} must be a sentence with placeholders such as {{subject}}, got {text!r}")
-        check_placeholders(text, tuple(sorted(placeholders[key])), set(placeholders[key]), where)
+            faults.add(f"{where}: {key!r} must be a sentence with placeholders such as {{subject}}, got {text!r}")
+            continue
+        with faults.collect():
+            check_placeholders(text, tuple(sorted(placeholders[key])), set(placeholders[key]), where)
+    faults.refuse()
     predicates = body.get("predicates") or []
     if not isinstance(predicates, list) or not all(
         isinstance(predicate, str) and predicate.strip() for predicate in predicates

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from merkhet.core.schemas import CANDIDATES, FACTS, FREQUENCIES, PREMISES, QUESTIONS, make_table, validate
-from merkhet.core.text import counted
+from merkhet.questions.losses import losses_for_card
 from merkhet.questions.question_files import QuestionSet
 from merkhet.suites.ontoprobe.questions.memorizing import Row, candidate_sets, memorizing_questions
 from merkhet.suites.ontoprobe.questions.multiple_choice import choice_questions
@@ -16,6 +16,7 @@ from merkhet.suites.ontoprobe.questions.ontology_prompts import OntologyOptions
 from merkhet.suites.ontoprobe.questions.ontology_statements import PREDICATES, Statements
 from merkhet.suites.ontoprobe.questions.paper_compat import to_paper_statements
 from merkhet.suites.ontoprobe.questions.rule_reasoning import reasoning_questions
+from merkhet.suites.ontoprobe.questions.statement_accounts import account_for_statements
 
 
 def make_ontology_questions(statements: Statements, options: OntologyOptions | None = None) -> QuestionSet:
@@ -39,7 +40,7 @@ def make_ontology_questions(statements: Statements, options: OntologyOptions | N
         choice_rows, choice_premises = choice_questions(statements, options)
         rows += choice_rows
         premises += choice_premises
-    remarks += _unasked_remarks(statements, memorizing_rows, options.memorizing)
+    accounts = account_for_statements(statements, memorizing_rows, rows, options)
     used = {row.get("candidate_set") for row in rows}
     sets = dict(candidate_sets(statements).values())
     candidates = [{"candidate_set": name, "candidates": list(texts)} for name, texts in sets.items() if name in used]
@@ -52,7 +53,11 @@ def make_ontology_questions(statements: Statements, options: OntologyOptions | N
         facts=make_table(FACTS, _facts(statements, options)),
         frequencies=make_table(FREQUENCIES, _frequencies(statements, options)),
         premises=make_table(PREMISES, premises),
-        about={"remarks": remarks, "counts": {task: dict(by_split) for task, by_split in counts.items()}},
+        about={
+            "remarks": remarks,
+            "counts": {task: dict(by_split) for task, by_split in counts.items()},
+            **losses_for_card(accounts),
+        },
     )
 
 
@@ -70,20 +75,6 @@ def _distinct(rows: Sequence[Row], remarks: list[str]) -> list[Row]:
         )
         remarks.append(f"{subject} the question of another row; duplicates are asked once.")
     return list(distinct.values())
-
-
-def _unasked_remarks(statements: Statements, rows: Sequence[Row], tasks: Sequence[str]) -> list[str]:
-    """Return remarks that count the statements without a question, by task and split."""
-    asked = {(row["task"], row["split"], row["qset"]) for row in rows}
-    missing: Counter[tuple[str, str]] = Counter()
-    for statement in set(statements.statements):
-        if statement.task in tasks and (statement.task, statement.split, statement.fact_id) not in asked:
-            missing[statement.task, statement.split] += 1
-    return [
-        f"{counted(count, 'statement')} of {task} in {split} could not be asked: no right answer is a candidate, or "
-        "another split has the same question."
-        for (task, split), count in sorted(missing.items())
-    ]
 
 
 def _facts(statements: Statements, options: OntologyOptions) -> list[Row]:

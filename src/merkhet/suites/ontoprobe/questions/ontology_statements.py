@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -13,6 +13,7 @@ from merkhet.core import SLOT
 from merkhet.core.ids import content_id, derived_seed
 from merkhet.core.text import counted
 from merkhet.knowledge.ontology import Ontology
+from merkhet.questions.losses import Loss, LossCounter
 from merkhet.suites.ontoprobe.options import MEMORIZING
 from merkhet.suites.ontoprobe.questions.property_patterns import Pattern, resolve_patterns
 
@@ -22,6 +23,7 @@ PREDICATES = {"TP": "type", "SCO": "subclass of", "SPO": "subproperty of", "DM":
 SPLIT_SIZE = 10
 """Number of statements of a task in the train split, and in the dev split."""
 
+_NOT_DRAWN = "not among the instances of a class that are drawn (options.instances)"
 _RESERVED = re.compile(rf"{re.escape(SLOT)}|\[[XY]\]|<(?:TP|SCO|SPO|DM|RG|s)\d>")
 
 
@@ -53,6 +55,8 @@ class Statements:
     patterns: Mapping[str, Pattern]
     """Patterns of properties by label."""
     remarks: tuple[str, ...] = ()
+    left_out: tuple[Loss, ...] = ()
+    """Entities that state something, but are the subject of no statement."""
 
     def for_task(self, task: str, split: str | None = None) -> list[Statement]:
         """Return the statements of a task in ``split``, or in all splits if ``split`` is None."""
@@ -99,8 +103,9 @@ def gather_statements(
     superproperties = _ancestor_chains(property_subjects, ontology.superproperties, ontology)
     domains = _stated_chains("domain", property_subjects, ontology.domains, ontology)
     ranges = _stated_chains("range", property_subjects, ontology.ranges, ontology)
+    instance_golds, instance_losses = _instance_types(ontology, classes, instances_per_class, seed, remarks)
     golds_by_task = {
-        "TP": _instance_types(ontology, classes, instances_per_class, seed, remarks),
+        "TP": instance_golds,
         "SCO": _merge_by_name(class_subjects, superclasses, classes),
         "SPO": _merge_by_name(property_subjects, superproperties, properties),
         "DM": _merge_by_name(property_subjects, domains, classes),
@@ -117,6 +122,19 @@ def gather_statements(
         drawn = sorted(golds, key=lambda subject: (derived_seed("ontology split", seed, task, subject), subject))
         splits = {subject: split_at(rank, size) for rank, subject in enumerate(drawn)}
         statements += [Statement(task, subject, golds[subject], splits[subject]) for subject in sorted(golds)]
+    ambiguous = {"the label is ambiguous": ontology.ambiguous}
+    left_out = list(instance_losses)
+    for task, names, stated in (
+        ("SCO", ontology.classes, ontology.superclasses),
+        ("SPO", ontology.properties, ontology.superproperties),
+        ("DM", ontology.properties, ontology.domains),
+        ("RG", ontology.properties, ontology.ranges),
+    ):
+        side = {"DM": "domain", "RG": "range"}.get(task, "")
+        alternatives = {entity for name, entity in ontology.alternatives if name == side}
+        reasons = {**ambiguous, f"alternative {side}s, none of which is entailed": alternatives}
+        stating = [entity for entity in names if stated.get(entity)]
+        left_out += _entity_losses(task, names, stating, golds_by_task[task], reasons)
     labels = tuple(sorted(set(properties.values())))
     return Statements(
         statements=tuple(statements),
@@ -124,6 +142,7 @@ def gather_statements(
         properties=labels,
         patterns=resolve_patterns(labels, patterns),
         remarks=tuple(remarks),
+        left_out=tuple(left_out),
     )
 
 
@@ -134,8 +153,12 @@ def split_at(rank: int, size: int = SPLIT_SIZE) -> str:
 
 def _instance_types(
     ontology: Ontology, classes: Mapping[str, str], limit: int, seed: int, remarks: list[str]
-) -> dict[str, tuple[str, ...]]:
-    """Draw at most ``limit`` instances of each class; return the types of the instances by instance name."""
+) -> tuple[dict[str, tuple[str, ...]], tuple[Loss, ...]]:
+    """Draw at most ``limit`` instances of each class.
+
+    Returns:
+        Types of the instances by instance name, and the losses of instances.
+    """
     names = _usable_names(ontology.instance_names)
     remarks += _unusable_remarks("instances", ontology.instance_names)
     members_by_class: dict[str, list[str]] = defaultdict(list)
@@ -157,7 +180,11 @@ def _instance_types(
             f"{counted(shared, 'instance')} share their name with another; the types of all instances with a name are "
             "right answers to its question."
         )
-    return _merge_by_name(subjects, chains, classes)
+    golds = _merge_by_name(subjects, chains, classes)
+    untyped = {instance for instance, types in ontology.instances.items() if classes.keys().isdisjoint(types)}
+    reasons = {"no type has a usable name": untyped, _NOT_DRAWN: names.keys() - subjects.keys()}
+    stating = ontology.instances
+    return golds, _entity_losses("TP", ontology.instance_names, stating, golds, reasons, (_NOT_DRAWN,))
 
 
 def _ancestor_chains(
@@ -222,3 +249,37 @@ def _unusable_remarks(kind: str, *mappings: Mapping[str, str]) -> list[str]:
         f"{len(unusable):,} {kind} were left out: their name is empty or contains a placeholder of prompts; the first "
         f"is {unusable[0]!r}."
     ]
+
+
+def _entity_losses(
+    task: str,
+    names: Mapping[str, str],
+    stating: Iterable[str],
+    golds: Mapping[str, Sequence[str]],
+    reasons: Mapping[str, Collection[str]],
+    intended: Collection[str] = (),
+) -> tuple[Loss, ...]:
+    """Return the losses of entities that state something and are not the subject of a statement.
+
+    Args:
+        names: Names of all entities.
+        stating: Entities that have a superclass, a type, a domain or whatever the task asks for.
+        golds: Gold answers of the task by name; each name is asked once.
+        reasons: Entities that are left out, by reason.
+        intended: Reasons that follow from the options of the study.
+    """
+    counter = LossCounter(task, "statements")
+    asked: set[str] = set()
+    reasons = {"the name is empty or contains a placeholder of prompts": names.keys() - _usable_names(names), **reasons}
+    for entity in sorted(stating):
+        name = names[entity]
+        reason = next((reason for reason, entities in reasons.items() if entity in entities), None)
+        if reason is None and name.strip() not in golds:
+            reason = "no right answer has a usable name, different from the subject's"
+        elif reason is None and name.strip() in asked:
+            reason = "another entity has the same name; the right answers of both count"
+        if reason is None:
+            asked.add(name.strip())
+        else:
+            counter.add(reason, None, name or entity, intended=reason in intended)
+    return counter.losses()

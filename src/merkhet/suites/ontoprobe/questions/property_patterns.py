@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.questions.english import add_indefinite_article
 from merkhet.suites.ontoprobe.questions.pos_lexicon import PREPOSITIONS
@@ -68,9 +68,11 @@ def resolve_patterns(
         InputError: If ``overrides`` has a label that is not a property.
     """
     known, overrides = list(properties), overrides or {}
+    faults = FaultList()
     for label in overrides:
         if label not in known:
-            raise InputError(f"patterns: there is no property {label!r}; {did_you_mean(label, known)}")
+            faults.add(f"patterns: there is no property {label!r}; {did_you_mean(label, known)}")
+    faults.refuse()
     patterns = {}
     for label in known:
         parts = {"pattern": sentence_from_label(label), **overrides.get(label, {})}
@@ -91,7 +93,12 @@ def read_patterns(file: Path) -> dict[str, dict[str, str]]:
         return {}
     if not isinstance(content, dict):
         raise InputError(f"{file} must be a mapping of property labels to patterns, got {type(content).__name__}")
-    return {str(label): _check_entry(entry, f"{file}, {label!r}") for label, entry in content.items()}
+    faults, patterns = FaultList(), {}
+    for label, entry in content.items():
+        with faults.collect():
+            patterns[str(label)] = _check_entry(entry, f"{file}, {label!r}")
+    faults.refuse()
+    return patterns
 
 
 def _check_entry(entry: Any, where: str) -> dict[str, str]:

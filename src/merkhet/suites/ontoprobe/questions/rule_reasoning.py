@@ -92,7 +92,7 @@ class RuleQuestionMaker:
         """Return the distinct statements that can be the first premise of a rule's questions."""
         statements: dict[str, Statement] = {}
         for statement in self.statements.for_task(RULES[rule]):
-            if self.target(rule, statement) is not None and self._has_pattern(rule, statement):
+            if self.target(rule, statement) is not None and self.has_pattern(rule, statement):
                 statements.setdefault(statement.fact_id, statement)
         return list(statements.values())
 
@@ -227,7 +227,7 @@ class RuleQuestionMaker:
             queue += parents
         return ancestors
 
-    def _has_pattern(self, rule: str, statement: Statement) -> bool:
+    def has_pattern(self, rule: str, statement: Statement) -> bool:
         """Check that the rule's second premise can be written and does not state the conclusion."""
         if rule not in ("rdfs2", "rdfs3", "rdfs7"):
             return True
