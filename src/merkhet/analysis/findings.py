@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
 from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.training_comparison import training_findings
+from merkhet.analysis.training_text import describe_trainings
 from merkhet.analysis.types import Row
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
@@ -36,6 +38,8 @@ def summarize_findings(
     unusable_is_wrong: bool = False,
     statements: bool = False,
     conditions: Mapping[str, Condition] | None = None,
+    trained: Collection[str] = (),
+    repeated: Sequence[pa.Table] = (),
 ) -> dict[str, Any]:
     """Summarize the findings of a run.
 
@@ -49,6 +53,8 @@ def summarize_findings(
         classes: Class of each question, if scores are means over classes.
         statements: Whether questions are statements; see :class:`merkhet.analysis.comparison.PairedModels`.
         conditions: Training condition of each model.
+        trained: Models that the run has trained; see :class:`merkhet.analysis.comparison.PairedModels`.
+        repeated: Answers of these models after further trainings.
 
     Returns:
         ``sentences``, ``comparisons`` (paired comparisons of all models except baselines) and ``unusable`` (counts by
@@ -67,20 +73,22 @@ def summarize_findings(
         classes=classes,
         unusable_is_wrong=unusable_is_wrong,
         statements=statements,
+        trained=trained,
+        repeated=repeated,
     )
     unusable = _count_unusable(answers)
     sentences = []
     if conditions:
         labels = {name: condition.label for name, condition in conditions.items()}
-        sentences += describe_comparisons(
-            [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
-        )
+        same = [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
+        sentences += describe_trainings(training_findings(map(asdict, same)))
     else:
         for model in models:
             sentences += _describe_knowledge(model, scores, headline, about)
             sentences += _describe_chance_level(model, scores, headline)
         sentences += _describe_missing_intervals(scores, headline, models)
-        sentences += describe_comparisons(comparisons)
+        sentences += describe_comparisons([entry for entry in comparisons if entry.trainings is None])
+        sentences += describe_trainings(training_findings(map(asdict, comparisons)))
         sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
     return {
         "sentences": sentences,

@@ -30,13 +30,15 @@ class PairedAnswers:
         self.collection, self.headline = collection, list(headline)
         questions = collection.questions
         self.paired = PairedModels(
-            self._select_answers(models),
+            self._select_answers(models, collection.answers),
             questions.by_id(),
             questions.clusters(),
             seed=collection.runs[0].study.seed,
             classes=question_classes(questions, collection.card.get("average_over")),
             unusable_is_wrong=bool(collection.card.get("unusable_is_wrong", False)),
             statements=collection.memorized,
+            trained=collection.trained,
+            repeated=[self._select_answers(models, table) for table in collection.repeated_answers],
         )
         self.models = [model for model in models if model in self.paired.models]
 
@@ -106,9 +108,9 @@ class PairedAnswers:
         answered = pc.unique(self.collection.runs[run_index].answers["question_id"])
         return pc.unique(self.collection.pair_ids(ids.filter(pc.is_in(ids, value_set=answered))))
 
-    def _select_answers(self, models: Sequence[str]) -> pa.Table:
+    def _select_answers(self, models: Sequence[str], answers: pa.Table) -> pa.Table:
         """Select the answers of the compared models to the compared tasks."""
-        answers, questions = self.collection.answers, self.collection.questions.questions
+        questions = self.collection.questions.questions
         tasks = pa.array(sorted({name for name, _ in self.headline}), pa.string())
         ids = questions.filter(pc.is_in(questions["task"], value_set=tasks))["question_id"].combine_chunks()
         is_selected = pc.is_in(answers["model"], value_set=pa.array(models, pa.string()))
@@ -120,19 +122,21 @@ class PairedAnswers:
             for task, candidate in self.headline
             if (task, candidate.name) == (comparison.task, comparison.metric)
         )
-        shared = self.paired.shared_values((comparison.model, comparison.other), comparison.task, metric)
+        trainings = self.paired.training_values((comparison.model, comparison.other), comparison.task, metric)
         means: list[float | None] = [None, None]
         equal = False
-        if shared is not None:
-            ids, classes = self.paired.table.ids, self.paired.classes[shared.codes]
-            inside = np.ones(len(shared.codes), dtype=bool)
+        if trainings:
+            codes = trainings[0].codes
+            ids, classes = self.paired.table.ids, self.paired.classes[codes]
+            inside = np.ones(len(codes), dtype=bool)
             if groups is not None:
-                inside = np.array([groups.get(ids[code]) == comparison.group for code in shared.codes.tolist()])
+                inside = np.array([groups.get(ids[code]) == comparison.group for code in codes.tolist()])
                 classes = np.zeros_like(classes)
             if inside.any():
                 weights = class_weights(classes[inside])
-                means = [float(np.mean(weights * values[inside])) for values in (shared.first, shared.second)]
-                equal = bool(np.array_equal(shared.first[inside], shared.second[inside]))
+                sides = zip(*((shared.first, shared.second) for shared in trainings), strict=True)
+                means = [float(np.mean([weights * values[inside] for values in side])) for side in sides]
+                equal = all(np.array_equal(shared.first[inside], shared.second[inside]) for shared in trainings)
         properties = {"share": metric.share, "higher_is_better": metric.higher_is_better, "equal": equal}
         return {**asdict(comparison), "value": means[0], "other_value": means[1], **properties}
 

@@ -50,6 +50,8 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             unusable_is_wrong=card.get("unusable_is_wrong", False),
             statements=collection.memorized,
             conditions=collection.conditions,
+            trained=collection.trained,
+            repeated=collection.repeated_answers,
         )
     analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if downstream is not None:
@@ -139,6 +141,8 @@ def _run_suite_analyses(
         seed=_seed(runs),
         unusable_is_wrong=card.get("unusable_is_wrong", False),
         average_over=card.get("average_over"),
+        trained=collection.trained,
+        repeated_answers=collection.repeated_answers,
     )
     models = {line.model for line in inputs.usable}
     options = [validate(AnalysisOptions, select_options(run.study.options, names), "options") for run in runs]

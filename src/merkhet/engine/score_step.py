@@ -18,6 +18,7 @@ from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule
+from merkhet.engine.training_answers import read_repeated
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers
 from merkhet.questions.question_files import QuestionSet
@@ -59,6 +60,8 @@ class FindingsParams:
     """Training condition of each model; empty if models are not trained under conditions."""
     remarks: tuple[str, ...] = ()
     """Sentences that are appended to the findings."""
+    trained: tuple[str, ...] = ()
+    """Names of the models that the run trains."""
 
     def headline_metrics(self, home: Path) -> list[tuple[str, Metric]]:
         """Return the task and the loaded metric of each headline score."""
@@ -114,11 +117,13 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         unusable_is_wrong=params.scoring.unusable_is_wrong,
         statements=params.scoring.statements,
         conditions=params.conditions,
+        trained=params.trained,
+        repeated=read_repeated(context.folder, context.step.inputs),
     )
     if params.conditions:  # Sentences about the effects of conditions come from the analyses.
         analyses = read_json(context.folder / "analyses.json")
         findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
-    findings["sentences"] += params.remarks
+    findings["sentences"] = list(dict.fromkeys([*findings["sentences"], *params.remarks]))
     write_json(context.folder / "findings.json", findings)
 
 

@@ -1,0 +1,71 @@
+"""Sentences on differences between trained models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from merkhet.analysis.differences import format_p, format_points, format_size
+from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
+from merkhet.analysis.training_comparison import FEW, IDENTICAL, TRAINED_ONCE
+from merkhet.core.text import metric_label, quote_name
+from merkhet.metrics.metrics import get_metric, is_metric
+
+ONE_TRAINING = (
+    "One training of each model cannot tell an effect of the training condition from the luck of a seed. Where a model "
+    "was trained once, differences therefore have no verdict and no p-value, and their intervals are over questions, "
+    "for these trained models alone. To compare conditions, train several times: --set learning.trainings=3."
+)
+_MOST_DESCRIBED = 8
+
+
+def describe_trainings(findings: Sequence[Finding]) -> list[str]:
+    """Describe differences between trained models, and explain once why single trainings have no verdict.
+
+    Of many differences, those with a verdict come first, and the rest are counted.
+    """
+    chosen = [finding for finding in findings if finding.kind is Kind.TRAININGS]
+    order = {Verdict.AHEAD: 0, Verdict.EQUAL: 1, Verdict.NO_DIFFERENCE: 1}
+    ordered = sorted(chosen, key=lambda finding: order.get(finding.verdict, 2))
+    sentences = [f"{describe_difference(finding)}." for finding in ordered[:_MOST_DESCRIBED]]
+    if len(ordered) > _MOST_DESCRIBED:
+        sentences.append(f"{len(ordered) - _MOST_DESCRIBED:,} more differences of trained models are in the tables.")
+    if any(finding.reason == TRAINED_ONCE for finding in chosen):
+        sentences.append(ONE_TRAINING)
+    return sentences
+
+
+def describe_difference(finding: Finding) -> str:
+    """Describe one difference between trained models in a clause without a full stop."""
+    model, other = quote_name(finding.model or ""), quote_name(finding.other or "")
+    place = f"{finding.task} {metric_label(finding.metric or '')}"
+    place += f" ({finding.group_column} {finding.group})" if finding.group is not None else ""
+    if finding.verdict is Verdict.AHEAD:
+        return f"Over {finding.trainings} trainings, {model} is ahead of {other} on {place}: {format_finding(finding)}"
+    if finding.verdict is Verdict.EQUAL:
+        return f"In each of {finding.trainings} trainings, {model} and {other} have the same score on {place}"
+    if finding.verdict is Verdict.NO_DIFFERENCE:
+        return (
+            f"Over {finding.trainings} trainings, {model} and {other} do not differ significantly on {place}: "
+            f"{format_finding(finding)}"
+        )
+    return f"On {place}, {model} minus {other} is {format_finding(finding)}"
+
+
+def format_finding(finding: Finding) -> str:
+    """Format a difference between trained models: points, interval, what the interval is over, p and power."""
+    share = get_metric(finding.metric).share if finding.metric and is_metric(finding.metric) else True
+    row = {"difference": finding.value or 0.0, "low": finding.low, "high": finding.high, "metric": finding.metric}
+    points = format_points({**row, "share": share})
+    if finding.reason == TRAINED_ONCE:
+        return f"{points} (one training of each; interval over {finding.n:,} questions)"
+    over = f"over {finding.trainings} trainings"
+    if finding.reason == IDENTICAL:
+        return f"{points} in each of {finding.trainings} trainings, which therefore show no spread to test it against"
+    if finding.reason == FEW:
+        return f"{points} {over}, on {finding.n} questions, which are too few for a verdict (below {FEW_QUESTIONS})"
+    if finding.p is None:
+        return points
+    text = f"{points}, p {format_p(finding.p)}"
+    if finding.verdict is not Verdict.AHEAD and finding.detectable is not None and share:
+        text += f" (80% power to detect a difference of {format_size(finding.detectable)} points)"
+    return text
