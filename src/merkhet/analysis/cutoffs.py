@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled, format_paired_difference
+from merkhet.analysis.differences import format_points
+from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import quote_name
@@ -34,7 +35,7 @@ _EXPLANATION = (
     f"{TOP_SYMBOLS} answers of each prompt are kept: no set is larger, and prompts with more right answers always miss "
     "some. Probabilities are calibrated if the first answer is the masked symbol as often as its probability says; the "
     "expected calibration error is the mean distance of the two over ten equal bins. Each of several "
-    "right answers has a low probability, although it is right. 95% intervals are over facts."
+    "right answers has a low probability, although it is right. 95% intervals are over facts, for the first training."
 )
 BoolArray = NDArray[np.bool_]
 
@@ -266,7 +267,7 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
             threshold_f1[selected], single_f1[selected], run.seed_for("cutoffs")
         )
         parts.append(
-            f"{format_paired_difference(gain)} on the {len(selected):,} prompts with {kind} right "
+            f"{format_points(vars(gain))} on the {len(selected):,} prompts with {kind} right "
             f"answer{'s' * (kind != 'one')}"
         )
     too_many = int((prompts.golds > TOP_SYMBOLS).sum())

@@ -18,7 +18,6 @@ from merkhet.metrics.training_tests import training_test
 
 TRAINED_ONCE = "one training of each model"
 FEW = f"fewer than {FEW_QUESTIONS} questions"
-IDENTICAL = "all trainings differ by the same amount"
 MIN_STATEMENTS = 5 * FEW_QUESTIONS
 """Smallest number of statements that must meet a condition before a verdict on its effect is given."""
 MIN_SHARE = 0.01
@@ -45,8 +44,10 @@ def compare_trainings(
         if not all(map(math.isfinite, (paired.difference, paired.low, paired.high))):
             return None
         return {**asdict(paired), "p": None, "facts": facts, "trainings": 1}
-    test = training_test([float(np.average(first - second, weights=weights)) for first, second in sides])
-    p = test.p if len(sides[0][0]) >= FEW_QUESTIONS else None
+    count = len(sides[0][0])
+    differences = [float(np.average(first - second, weights=weights)) for first, second in sides]
+    test = training_test(differences, 1.0 / count)
+    p = test.p if count >= FEW_QUESTIONS else None
     return {**asdict(test), "p": p, "p_raw": p, "facts": facts, "trainings": len(sides)}
 
 
@@ -106,5 +107,5 @@ def _judge(comparison: Mapping[str, Any]) -> tuple[Verdict, str | None]:
     name = "q" if comparison.get("group_column") and comparison.get("q") is not None else "p"
     p = finite_or_none(comparison.get(name))
     if p is None:
-        return (Verdict.NONE, IDENTICAL) if comparison["difference"] else (Verdict.EQUAL, None)
+        return Verdict.NONE, None
     return (Verdict.AHEAD if p < SIGNIFICANCE_LEVEL else Verdict.NO_DIFFERENCE), None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from merkhet.analysis.differences import format_p, format_points, format_size
 from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
-from merkhet.analysis.training_comparison import FEW, IDENTICAL, TRAINED_ONCE
+from merkhet.analysis.training_comparison import FEW, TRAINED_ONCE
 from merkhet.core.text import metric_label, quote_name
 from merkhet.metrics.metrics import get_metric, is_metric
 
@@ -24,7 +24,7 @@ def describe_trainings(findings: Sequence[Finding]) -> list[str]:
     Of many differences, those with a verdict come first, and the rest are counted.
     """
     chosen = [finding for finding in findings if finding.kind is Kind.TRAININGS]
-    order = {Verdict.AHEAD: 0, Verdict.EQUAL: 1, Verdict.NO_DIFFERENCE: 1}
+    order = {Verdict.AHEAD: 0, Verdict.NO_DIFFERENCE: 1}
     ordered = sorted(chosen, key=lambda finding: order.get(finding.verdict, 2))
     sentences = [f"{describe_difference(finding)}." for finding in ordered[:_MOST_DESCRIBED]]
     if len(ordered) > _MOST_DESCRIBED:
@@ -39,33 +39,25 @@ def describe_difference(finding: Finding) -> str:
     model, other = quote_name(finding.model or ""), quote_name(finding.other or "")
     place = f"{finding.task} {metric_label(finding.metric or '')}"
     place += f" ({finding.group_column} {finding.group})" if finding.group is not None else ""
+    numbers = format_finding(finding)
     if finding.verdict is Verdict.AHEAD:
-        return f"Over {finding.trainings} trainings, {model} is ahead of {other} on {place}: {format_finding(finding)}"
-    if finding.verdict is Verdict.EQUAL:
-        return f"In each of {finding.trainings} trainings, {model} and {other} have the same score on {place}"
+        return f"{model} is ahead of {other} on {place}: {numbers}"
     if finding.verdict is Verdict.NO_DIFFERENCE:
-        return (
-            f"Over {finding.trainings} trainings, {model} and {other} do not differ significantly on {place}: "
-            f"{format_finding(finding)}"
-        )
-    return f"On {place}, {model} minus {other} is {format_finding(finding)}"
+        return f"{model} and {other} do not differ significantly on {place}: {numbers}"
+    return f"On {place}, {model} minus {other} is {numbers}"
 
 
 def format_finding(finding: Finding) -> str:
-    """Format a difference between trained models: points, interval, what the interval is over, p and power."""
+    """Format a difference between trained models: points, interval, number of trainings, p and power."""
     share = get_metric(finding.metric).share if finding.metric and is_metric(finding.metric) else True
     row = {"difference": finding.value or 0.0, "low": finding.low, "high": finding.high, "metric": finding.metric}
     points = format_points({**row, "share": share})
     if finding.reason == TRAINED_ONCE:
-        return f"{points} (one training of each; interval over {finding.n:,} questions)"
-    over = f"over {finding.trainings} trainings"
-    if finding.reason == IDENTICAL:
-        return f"{points} in each of {finding.trainings} trainings, which therefore show no spread to test it against"
+        return f"{points} over {finding.n:,} questions, for one training"
+    text = f"{points} over {finding.trainings} trainings"
     if finding.reason == FEW:
-        return f"{points} {over}, on {finding.n} questions, which are too few for a verdict (below {FEW_QUESTIONS})"
-    if finding.p is None:
-        return points
-    text = f"{points}, p {format_p(finding.p)}"
-    if finding.verdict is not Verdict.AHEAD and finding.detectable is not None and share:
-        text += f" (80% power to detect a difference of {format_size(finding.detectable)} points)"
+        return f"{text}; {finding.n} questions are too few for a verdict (fewer than {FEW_QUESTIONS})"
+    text += f", p {format_p(finding.p)}" if finding.p is not None else ""
+    if finding.verdict is Verdict.NO_DIFFERENCE and finding.detectable is not None and share:
+        text += f"; 80% power to detect a difference of {format_size(finding.detectable)} points"
     return text

@@ -19,31 +19,41 @@ _STEPS = 4000
 
 @dataclass(frozen=True)
 class TrainingTest:
-    """A mean difference over trainings; interval, p and power are None where trainings have no spread."""
+    """A mean difference over trainings with its 95% interval."""
 
     difference: float
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    detectable: float | None = None
+    low: float
+    high: float
+    p: float
+    detectable: float
     """Smallest true difference that the test detects with a power of 80%."""
 
 
-def training_test(differences: Sequence[float]) -> TrainingTest:
+def training_test(differences: Sequence[float], resolution: float) -> TrainingTest:
     r"""Test whether the mean of one difference per training is 0, by the paired t test.
 
     .. math:: t = \bar d \sqrt{k} / s, \quad \bar d \pm t_{k-1} \, s / \sqrt{k}
 
-    for k trainings whose differences have the standard deviation s. One training, or identical differences, show no
-    spread: there is neither an interval nor a p-value.
+    for k ≥ 2 trainings whose differences have the standard deviation s. Identical differences have s = 0 because scores
+    are counts, not because trainings never vary. They are tested as if one of them had been larger by ``resolution``:
+    s = resolution / √k.
+
+    Args:
+        resolution: Smallest amount by which a difference can change, such as one question.
+
+    Raises:
+        ValueError: There are fewer than two trainings.
     """
     mean, count = float(np.mean(differences)), len(differences)
-    low, high = student_interval(differences)
-    if low is None or high is None:
-        return TrainingTest(0.0 if abs(mean) <= _EQUAL else mean)
+    if count < 2:
+        raise ValueError(f"a test over trainings needs at least 2 of them, got {count}")
+    mean = 0.0 if abs(mean) <= _EQUAL else mean
     deviation = float(np.std(differences, ddof=1))
-    p = student_p_value(mean / (deviation / math.sqrt(count)), count - 1)
-    return TrainingTest(mean, low, high, p, detectable_over_trainings(deviation, count))
+    deviation = deviation if deviation > _EQUAL else resolution / math.sqrt(count)
+    error = deviation / math.sqrt(count)
+    half_width = student_quantile(0.5 + _LEVEL / 2.0, count - 1) * error
+    p = student_p_value(mean / error, count - 1)
+    return TrainingTest(mean, mean - half_width, mean + half_width, p, detectable_over_trainings(deviation, count))
 
 
 def student_interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
