@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
 from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.question_sets import describe_question_sets
 from merkhet.analysis.training_comparison import training_findings
 from merkhet.analysis.training_text import describe_trainings
 from merkhet.analysis.types import Row
@@ -61,6 +62,7 @@ def summarize_findings(
         model and reason).
     """
     scores = _select_first_method(scores)
+    answers = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
     comparisons = compare_models(
         answers,
@@ -77,7 +79,9 @@ def summarize_findings(
         repeated=repeated,
     )
     unusable = _count_unusable(answers)
-    sentences = []
+    rows = [asdict(comparison) for comparison in comparisons]
+    question_sets = describe_question_sets(answers, rows, "statements" if statements else "questions")
+    sentences: list[str] = []
     if conditions:
         labels = {name: condition.label for name, condition in conditions.items()}
         same = [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
@@ -90,9 +94,10 @@ def summarize_findings(
         sentences += describe_comparisons([entry for entry in comparisons if entry.trainings is None])
         sentences += describe_trainings(training_findings(map(asdict, comparisons)))
         sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
+    sentences += question_sets
     return {
         "sentences": sentences,
-        "comparisons": [asdict(comparison) for comparison in comparisons],
+        "comparisons": rows,
         "unusable": [
             {"model": model, "reason": reason, "count": count} for (model, reason), count in sorted(unusable.items())
         ],

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison, PairedModels, are_comparable, correct_comparisons
+from merkhet.analysis.question_sets import describe_question_sets
 from merkhet.core.text import join_pairs, join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
 from merkhet.engine.score_step import question_classes, question_groups
@@ -84,6 +85,11 @@ class PairedAnswers:
             f"Not compared on {join_some(tasks, _MAX_NAMES)} ({reason}): {join_pairs(names, _MAX_NAMES)}."
             for (reason, names), tasks in tasks_by_reason.items()
         ]
+
+    def describe_question_sets(self, comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Say on which tasks the compared models of a run were asked different questions, as by their training."""
+        kind = "statements" if self.collection.memorized else "questions"
+        return describe_question_sets(self.paired.table, comparisons, kind)
 
     def methods_by_task(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]:
         """Return the probe and method whose answers are compared, by task and model."""
