@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from merkhet.analysis.differences import format_points
+from merkhet.analysis.finding_types import FEW_QUESTIONS
 from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
@@ -261,7 +262,7 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
     )
     for kind in _PROMPT_KINDS[1:]:
         selected = np.flatnonzero(~prompts.chosen_on & prompts.select(kind))
-        if not len(selected):
+        if len(selected) < FEW_QUESTIONS:
             continue
         gain = prompts.clusters.take(selected).difference(
             threshold_f1[selected], single_f1[selected], run.seed_for("cutoffs")
@@ -276,6 +277,8 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
         if too_many
         else ""
     )
+    if not parts:
+        return f"{quote_name(memorized.model)}: there are too few prompts to choose a number of answers.{missed}"
     return (
         f"{quote_name(memorized.model)}: giving every answer of probability ≥ {best:g} instead of the first answer "
         f"only changes F1 by {'; '.join(parts)}.{missed}"

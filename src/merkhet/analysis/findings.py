@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
 from merkhet.analysis.comparison_text import describe_comparisons
-from merkhet.analysis.question_sets import describe_question_sets
+from merkhet.analysis.question_sets import describe_question_sets, withhold_verdicts
 from merkhet.analysis.training_comparison import training_findings
 from merkhet.analysis.training_text import describe_trainings
 from merkhet.analysis.types import Row
@@ -78,6 +78,7 @@ def summarize_findings(
         trained=trained,
         repeated=repeated,
     )
+    comparisons = withhold_verdicts(comparisons, conditions or {}, answers)
     unusable = _count_unusable(answers)
     rows = [asdict(comparison) for comparison in comparisons]
     question_sets = describe_question_sets(answers, rows, "statements" if statements else "questions")

@@ -1,11 +1,17 @@
-"""Sentences on the questions that compared models share."""
+"""Questions that compared models share, and conditions that too few of them meet."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from merkhet.analysis.comparison import Comparison, Condition
+from merkhet.analysis.training_comparison import is_measurable
 from merkhet.metrics.answer_table import AnswerTable
+
+STORED = "statement"
+"""Task of the statements that a model has stored."""
 
 
 def describe_question_sets(answers: AnswerTable, comparisons: Sequence[Mapping[str, Any]], kind: str) -> list[str]:
@@ -28,6 +34,24 @@ def describe_question_sets(answers: AnswerTable, comparisons: Sequence[Mapping[s
             f"asked ({common}), and other scores on {task} are about different {kind}."
         )
     return sentences
+
+
+def withhold_verdicts(
+    comparisons: Sequence[Comparison], conditions: Mapping[str, Condition], answers: AnswerTable
+) -> list[Comparison]:
+    """Remove the p-values of comparisons with and without conflict where too few statements conflict to measure it."""
+    withheld = []
+    for comparison in comparisons:
+        models = (comparison.model, comparison.other)
+        settings = [conditions[model].settings if model in conditions else {} for model in models]
+        stores = [model for model, of_model in zip(models, settings, strict=True) if of_model.get("conflict")]
+        if len(stores) == 1 and all("conflict" in of_model for of_model in settings):
+            codes = _asked_codes(answers, stores[0], STORED)
+            several = sum(len(answers.questions[answers.ids[code]].answers) > 1 for code in codes)
+            if not is_measurable(several, len(codes)):
+                comparison = replace(comparison, p=None, p_raw=None, q=None, detectable=None)
+        withheld.append(comparison)
+    return withheld
 
 
 def _asked_codes(answers: AnswerTable, model: str, task: str) -> frozenset[int]:

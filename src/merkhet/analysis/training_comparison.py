@@ -17,6 +17,7 @@ from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.training_tests import training_test
 
 TRAINED_ONCE = "one training of each model"
+UNMEASURED = "too few statements meet the condition"
 FEW = f"fewer than {FEW_QUESTIONS} questions"
 MIN_STATEMENTS = 5 * FEW_QUESTIONS
 """Smallest number of statements that must meet a condition before a verdict on its effect is given."""
@@ -107,5 +108,5 @@ def _judge(comparison: Mapping[str, Any]) -> tuple[Verdict, str | None]:
     name = "q" if comparison.get("group_column") and comparison.get("q") is not None else "p"
     p = finite_or_none(comparison.get(name))
     if p is None:
-        return Verdict.NONE, None
+        return Verdict.NONE, UNMEASURED
     return (Verdict.AHEAD if p < SIGNIFICANCE_LEVEL else Verdict.NO_DIFFERENCE), None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from merkhet.analysis.differences import format_p, format_points, format_size
 from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
-from merkhet.analysis.training_comparison import FEW, TRAINED_ONCE
+from merkhet.analysis.training_comparison import FEW, TRAINED_ONCE, UNMEASURED
 from merkhet.core.text import metric_label, quote_name
 from merkhet.metrics.metrics import get_metric, is_metric
 
@@ -57,6 +57,8 @@ def format_finding(finding: Finding) -> str:
     text = f"{points} over {finding.trainings} trainings"
     if finding.reason == FEW:
         return f"{text}; {finding.n} questions are too few for a verdict (fewer than {FEW_QUESTIONS})"
+    if finding.reason == UNMEASURED:
+        return f"{text}; too few statements meet the condition for a verdict"
     text += f", p {format_p(finding.p)}" if finding.p is not None else ""
     if finding.verdict is Verdict.NO_DIFFERENCE and finding.detectable is not None and share:
         text += f"; 80% power to detect a difference of {format_size(finding.detectable)} points"

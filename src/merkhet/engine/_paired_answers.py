@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison, PairedModels, are_comparable, correct_comparisons
-from merkhet.analysis.question_sets import describe_question_sets
+from merkhet.analysis.question_sets import describe_question_sets, withhold_verdicts
 from merkhet.core.text import join_pairs, join_some, quote_name
+from merkhet.engine._comparability import asked_question_ids
 from merkhet.engine._run_collection import RunCollection
 from merkhet.engine.score_step import question_classes, question_groups
 from merkhet.metrics.bootstrap import class_weights
@@ -56,7 +57,8 @@ class PairedAnswers:
             for task, metric in self.headline
             for comparison in self.paired.compare(pair, task, metric, groups=groups, column=column)
         ]
-        return [self._with_scores(comparison, groups) for comparison in correct_comparisons(comparisons)]
+        corrected = withhold_verdicts(correct_comparisons(comparisons), self.collection.conditions, self.paired.table)
+        return [self._with_scores(comparison, groups) for comparison in corrected]
 
     def _groups(self, column: str) -> dict[str, str]:
         """Return the value of ``column`` for each question; questions without a value are left out."""
@@ -108,11 +110,7 @@ class PairedAnswers:
 
         The ids are those of :meth:`RunCollection.pair_ids`.
         """
-        tasks = pa.array(sorted({task for task, _ in self.headline}), pa.string())
-        table = self.collection.runs[run_index].questions.questions
-        ids = table.filter(pc.is_in(table["task"], value_set=tasks))["question_id"]
-        answered = pc.unique(self.collection.runs[run_index].answers["question_id"])
-        return pc.unique(self.collection.pair_ids(ids.filter(pc.is_in(ids, value_set=answered))))
+        return asked_question_ids(self.collection, run_index, {task for task, _ in self.headline})
 
     def _select_answers(self, models: Sequence[str], answers: pa.Table) -> pa.Table:
         """Select the answers of the compared models to the compared tasks."""

@@ -13,6 +13,7 @@ from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
 from merkhet.engine._analysis_step import make_analysis_input, run_analyses
+from merkhet.engine._comparability import describe_disjoint_runs
 from merkhet.engine._run_collection import RunCollection, collect_runs, concat_distinct
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import question_classes
@@ -53,6 +54,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             trained=collection.trained,
             repeated=collection.repeated_answers,
         )
+        findings["sentences"] += describe_disjoint_runs(collection)
     analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if downstream is not None:
         analyses = [

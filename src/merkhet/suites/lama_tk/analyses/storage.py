@@ -147,9 +147,8 @@ def _cost_findings(
         if is_measurable(*counts):
             findings.append(training_finding(asdict(cost)))
         elif not any(finding.model == cost.model and finding.kind is Kind.DESIGN for finding in findings):
-            text = _describe_few_conflicts(*counts)
-            names = {"model": cost.model, "other": cost.other, "task": STATEMENT}
-            findings.append(Finding(Kind.DESIGN, Verdict.NONE, **names, n=counts[0], reason=text))
+            design = Finding(Kind.DESIGN, Verdict.NONE, cost.model, STATEMENT, other=cost.other, n=counts[0])
+            findings.append(replace(design, reason=_describe_few_conflicts(*counts)))
     return tuple(findings)
 
 

@@ -266,9 +266,11 @@ class _MemorizingScores:
     def trained_comparisons(self) -> list[Comparison]:
         """Compare the fixed variant of each model with soft prompts with the first baseline, over the trainings."""
         baseline = next((column for column in self.columns if column.baseline), None)
-        comparisons = []
-        for column in self.columns if baseline else ():
-            for task in self.variants if self.inputs.trained.intersection(column.models) and baseline else ():
+        comparisons: list[Comparison] = []
+        if baseline is None:
+            return comparisons
+        for column in self.columns:
+            for task in self.variants if self.inputs.trained.intersection(column.models) else ():
                 variant, other = self.fixed(task, column), self.fixed(task, baseline)
                 if variant is None or other is None:
                     continue
