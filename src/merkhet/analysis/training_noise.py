@@ -46,7 +46,9 @@ def training_noise(inputs: AnalysisInput) -> Analysis | None:
         return None
     comparisons, unshared = _compare_conditions(run)
     first = run.metrics[0]
-    tables = [_score_table(scores), *([_difference_table(comparisons)] if comparisons else [])]
+    by_metric = {metric: [entry for entry in comparisons if entry.metric == metric] for metric in run.metrics}
+    tables = [_score_table(scores)]
+    tables += [_difference_table(metric, rows, metric != first) for metric, rows in by_metric.items() if rows]
     shown = [entry for entry in scores if entry.metric == first]
     sentences = [_describe_trainings(entry) for entry in shown]
     findings = training_findings(map(asdict, comparisons))
@@ -77,7 +79,7 @@ def _compare_conditions(run: MemorizedRun) -> tuple[list[Comparison], list[str]]
     Models that differ in conflict are left out if too few statements conflict.
 
     Returns:
-        The comparisons with the better model first, and the pairs of models that share no statement.
+        The comparisons with the better model first, corrected for each metric, and the pairs without shared statements.
     """
     comparisons: list[Comparison] = []
     unshared: list[str] = []
@@ -99,9 +101,8 @@ def _compare_conditions(run: MemorizedRun) -> tuple[list[Comparison], list[str]]
         comparisons += [comparison for comparison in compared if (comparison.trainings or 0) > 1]
         if not compared:
             unshared.append(join_names([quote_name(model) for model in pair]))
-    order = {metric: number for number, metric in enumerate(run.metrics)}
-    comparisons.sort(key=lambda comparison: order[comparison.metric])
-    return correct_comparisons(comparisons), unshared
+    by_metric = ([entry for entry in comparisons if entry.metric == metric] for metric in run.metrics)
+    return [entry for entries in by_metric for entry in correct_comparisons(entries)], unshared
 
 
 def _score_table(scores: Sequence[TrainingScores]) -> Table:
@@ -118,7 +119,7 @@ def _score_row(entry: TrainingScores) -> TableRow:
     return (*head, mean_over_trainings(values), float(np.std(values, ddof=1)), min(values), max(values))
 
 
-def _difference_table(comparisons: Sequence[Comparison]) -> Table:
+def _difference_table(metric: str, comparisons: Sequence[Comparison], aside: bool) -> Table:
     columns = (
         *(Column("Model"), Column("against"), Column("asked"), Column("Score"), Column("difference", "points")),
         *(Column("p", "p"), Column("statements", "count"), Column("trainings", "count"), Column("detectable", "share")),
@@ -126,7 +127,8 @@ def _difference_table(comparisons: Sequence[Comparison]) -> Table:
     rows = tuple(
         (entry.model, entry.other, entry.task, *difference_cells(entry), entry.detectable) for entry in comparisons
     )
-    return Table("Differences between trainings of the same seed.", columns, rows)
+    caption = f"Differences in {LABELS.get(metric, metric)} between trainings of the same seed."
+    return Table(caption, columns, rows, aside=aside)
 
 
 def _bar_figure(scores: Sequence[TrainingScores], metric: str) -> Figure:

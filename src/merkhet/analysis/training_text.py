@@ -43,7 +43,9 @@ def describe_difference(finding: Finding) -> str:
     if finding.verdict is Verdict.AHEAD:
         return f"{model} is ahead of {other} on {place}: {numbers}"
     if finding.verdict is Verdict.NO_DIFFERENCE:
-        return f"{model} and {other} do not differ significantly on {place}: {numbers}"
+        excludes_zero = (finding.low or 0.0) > 0.0 or (finding.high or 0.0) < 0.0
+        corrected = " after correction for the number of comparisons" if excludes_zero else ""
+        return f"{model} and {other} do not differ significantly on {place}{corrected}: {numbers}"
     return f"On {place}, {model} minus {other} is {numbers}"
 
 
@@ -61,5 +63,5 @@ def format_finding(finding: Finding) -> str:
         return f"{text}; too few statements meet the condition for a verdict"
     text += f", p {format_p(finding.p)}" if finding.p is not None else ""
     if finding.verdict is Verdict.NO_DIFFERENCE and finding.detectable is not None and share:
-        text += f"; 80% power to detect a difference of {format_size(finding.detectable)} points"
+        text += f"; without correction, 80% power to detect a difference of {format_size(finding.detectable)} points"
     return text
