@@ -85,7 +85,6 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         scoring=scoring,
         names=card.names,
         conditions=asking.conditions,
-        remarks=asking.remarks,
         trained=asking.trained,
     )
     trainings = _trainings_step(asking)

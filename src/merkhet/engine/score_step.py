@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
 from merkhet.analysis.findings import summarize_findings
+from merkhet.analysis.training_text import ONE_TRAINING
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
 from merkhet.engine.plan import Nothing, StepContext
@@ -58,8 +59,6 @@ class FindingsParams:
     """Readable names of relations, by relation."""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """Training condition of each model; empty if models are not trained under conditions."""
-    remarks: tuple[str, ...] = ()
-    """Sentences that are appended to the findings."""
     trained: tuple[str, ...] = ()
     """Names of the models that the run trains."""
 
@@ -104,6 +103,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     """Write findings.json: comparisons of the models, and sentences about the scores."""
     params = context.params
     tables = run_tables(context.folder)
+    repeated = read_repeated(context.folder, context.step.inputs)
     findings = summarize_findings(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
         answers=tables.answers,
@@ -118,12 +118,14 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         statements=params.scoring.statements,
         conditions=params.conditions,
         trained=params.trained,
-        repeated=read_repeated(context.folder, context.step.inputs),
+        repeated=repeated,
     )
     if params.conditions:  # Sentences about the effects of conditions come from the analyses.
         analyses = read_json(context.folder / "analyses.json")
         findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
-    findings["sentences"] = list(dict.fromkeys([*findings["sentences"], *params.remarks]))
+    if params.trained and not repeated:
+        findings["sentences"].append(ONE_TRAINING)
+    findings["sentences"] = list(dict.fromkeys(findings["sentences"]))
     write_json(context.folder / "findings.json", findings)
 
 

@@ -35,8 +35,6 @@ class AskingSteps:
     """Steps of each further training, with other seeds. Their answers are analyzed, but not scored."""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """Training condition of each model; empty unless models are trained under several conditions."""
-    remarks: tuple[str, ...] = ()
-    """Sentences that are appended to the findings."""
 
     @property
     def asks(self) -> tuple[AnyStep, ...]:

@@ -77,9 +77,9 @@ _TESTS = {
         "trainings",
         "trainings",
         "count",
-        "number of trainings of each model that the row is based on. With several, the interval and p are Student’s over "
-        "trainings of the same seed. With one, the interval is over questions, and there is no p: one training cannot "
-        "tell an effect of the condition from the luck of a seed.",
+        "number of trainings of each model that the row is based on. With several, the interval and p are Student’s "
+        "over trainings of the same seed. With one, the interval is over questions, and there is no p: one training "
+        "cannot tell an effect of the condition from the luck of a seed.",
     ),
     "n": PairedTest("questions", "questions", "count"),
     "facts": PairedTest("facts", "facts", "count"),

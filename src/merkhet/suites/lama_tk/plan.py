@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis.comparison import Condition as TrainingCondition
-from merkhet.analysis.training_text import ONE_TRAINING
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
 from merkhet.core.ids import digest
@@ -267,7 +266,6 @@ class Memory:
             conditions={
                 step.params.name: TrainingCondition(step.params.base, **step.params.condition) for step in asks
             },
-            remarks=() if self.trainings > 1 else (ONE_TRAINING,),
         )
 
     def _baseline_steps(self) -> list[AnyStep]:
