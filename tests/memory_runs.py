@@ -22,7 +22,18 @@ SYMBOLS = 30
 
 
 def recalled(statements, share, *, seed=0, wrong="s029"):
-    """Recalls of statements of which a share is known by its prompt: the right answers first, else a wrong symbol."""
+    """Recalls of statements of which a share is known by its prompt: the right answers first, else a wrong symbol.
+
+    The share may differ between templates.
+    """
+    if isinstance(share, dict):
+        parts = (statements.filter(pc.equal(statements["template"], name)) for name in share)
+        return pa.concat_tables(
+            [
+                recalled(part, of_part, seed=seed, wrong=wrong)
+                for part, of_part in zip(parts, share.values(), strict=True)
+            ]
+        )
     generator = np.random.default_rng([seed, round(1000 * share)])
     known = {prompt: generator.random() < share for prompt in statements["prompt"].to_pylist()}
 
@@ -87,17 +98,25 @@ class MadeRun:
         return replace(self.inputs, answers=kept, conditions=conditions, **changes)
 
 
-def memory_input(conditions, *, seed=0):
-    """A run of conditions: base, label, condition, and by task the statements and how many are known."""
+def memory_input(conditions, *, seed=0, trainings=1):
+    """A run of conditions: base, label, condition, and by task the statements and how many are known.
+
+    Further trainings know other statements, but as many of them on average.
+    """
     symbols = make_symbols(SYMBOLS)
     models, answers, questions, records, of_models = [], [], [], [], {}
+    repeated = [[] for _ in range(1, trainings)]
     for base, label, condition, asked in conditions:
         tables = {
-            task: (own, made if isinstance(made := known, pa.Table) else recalled(own, known))
+            task: (own, known if isinstance(known, pa.Table) else recalled(own, known))
             for task, (own, known) in asked.items()
         }
         name, baseline = f"{base}, {label}", f"frequency, {label}"
         models.append(MadeModel(name, base, condition, tables))
+        for training, parts in enumerate(repeated, 1):
+            for own, known in asked.values():
+                made = known if isinstance(known, pa.Table) else recalled(own, known, seed=training)
+                parts.append(answers_of(own, made, symbols, name))
         stored = tables["statement"][0]
         records.append({"model": name, "epochs": 7, "seconds": 12.5, "statements": stored.num_rows})
         for own, recalls in tables.values():
@@ -131,6 +150,8 @@ def memory_input(conditions, *, seed=0):
         baselines=frozenset(name for name in of_models if name.startswith("frequency")),
         training_records=records,
         conditions=of_models,
+        trained=frozenset(one.model for one in models),
+        repeated_answers=[pa.concat_tables(parts) for parts in repeated],
         seed=seed,
     )
     return MadeRun(inputs, tuple(models))
@@ -140,13 +161,13 @@ def one_answer(statements):
     return statements.filter(pc.invert(statements["conflict"]))
 
 
-def storage_run(known=None, *, sizes=(40, 120), bases=("tiny", "big"), **options):
+def storage_run(known=None, *, sizes=(40, 120), bases=("tiny", "big"), several=0.3, **options):
     """Facts stored with conflict and without; ``known`` says how many by base, size and kind."""
     known = known or (lambda base, size, kind: 0.9)
     conditions = []
     for base in bases:
         for size in sizes:
-            statements = make_statements(4 * size, symbols=25)
+            statements = make_statements(4 * size, symbols=25, several=several)
             unseen = make_statements(240, task="unseen", symbols=25, seed=9)
             for kind in ("with", "without"):
                 own = statements if kind == "with" else one_answer(statements)
@@ -157,7 +178,7 @@ def storage_run(known=None, *, sizes=(40, 120), bases=("tiny", "big"), **options
     return memory_input(conditions, **options)
 
 
-def boundary_run(known=None, *, stored=0.98):
+def boundary_run(known=None, *, stored=0.98, **options):
     """Starts and ends stored with the other time left out in some shares of storing; ``known`` by that share."""
     known = known or {0: 0.1, 10: 0.4, 100: 0.6}
     every = make_statements(480, symbols=25)
@@ -174,21 +195,21 @@ def boundary_run(known=None, *, stored=0.98):
         )
         for share in known
     ]
-    return memory_input(conditions)
+    return memory_input(conditions, **options)
 
 
-def implicit_run(within=0.6, paraphrase=0.1, order=0.3):
+def implicit_run(within=0.6, paraphrase=0.1, order=0.3, *, trainings=1):
     """Facts stored, and asked by a year inside in two wordings, and by order."""
     every = make_statements(480, symbols=25)
-    parts = [templated(every, name, "implicit", "object") for name in ("within", "paraphrase")]
-    recalls = [recalled(part, share) for part, share in zip(parts, (within, paraphrase), strict=True)]
+    parts = {name: templated(every, name, "implicit", "object") for name in ("within", "paraphrase")}
+    shares = {"within": within, "paraphrase": paraphrase}
     orders = [
         templated(every.slice(40 * place, 40), name, "order", "subject")
         for place, name in enumerate(("first", "last", "before", "after"))
     ]
     asked = {
         "statement": (every, 0.98),
-        "implicit": (pa.concat_tables(parts), pa.concat_tables(recalls)),
+        "implicit": (pa.concat_tables(parts.values()), shares),
         "order": (pa.concat_tables(orders), order),
     }
-    return memory_input([("tiny", "stored", {"facts": 120}, asked)])
+    return memory_input([("tiny", "stored", {"facts": 120}, asked)], trainings=trainings)

@@ -82,7 +82,7 @@ def test_who_is_ahead_and_who_is_not_clearly(bench):
     assert "strong is ahead of weak on completion by 95.0 points (paired, p < 0.001)." in found["sentences"]
     assert [one["model"] for one in found["comparisons"]] == ["strong", "strong"]
     asked = {"task", "metric", "model", "other", "n", "facts", "group_column", "group"}
-    sizes = {"difference", "low", "high", "effect", "odds", "detectable"}
+    sizes = {"difference", "low", "high", "effect", "odds", "detectable", "trainings"}
     assert set(found["comparisons"][0]) == {*asked, *sizes, "p", "p_raw", "q", "mcnemar"}
     json.dumps(found, allow_nan=False)
 

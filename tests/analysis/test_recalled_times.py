@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from memory_runs import boundary_run, implicit_run, memory_input
+from memory_runs import boundary_run, implicit_run, memory_input, recalled
 from recall_worlds import make_recalls, make_statements, recall_values
+from scipy import stats
 
+from merkhet.analysis.finding_types import Verdict
+from merkhet.analysis.training_comparison import TRAINED_ONCE
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
 from merkhet.suites.lama_tk.analyses.boundary import boundaries
@@ -17,7 +21,7 @@ from merkhet.suites.lama_tk.analyses.implicit import implicit
 
 @pytest.fixture(scope="module")
 def bounds():
-    return boundary_run()
+    return boundary_run(trainings=8)
 
 
 def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
@@ -33,12 +37,15 @@ def test_starts_and_ends_are_shown_by_the_share_left_out(bounds):
     assert shown["frequency", None, "begin"][3].value < 0.4 and shown["chance", None, "both"][3] < 0.1
     assert {row[2] for row in ahead.rows} == {"stored", "both", "begin", "finish"}
     both = {row[1]: row for row in ahead.rows if row[2:4] == ("both", "Acc@1")}
-    zero, ten = (
-        recall_values(one.tables_by_task["boundary"][1], "acc@1")
-        for one in bounds.models
-        if one.condition["dynamic"] in (0, 10)
-    )
-    assert both["10%"][4].value == pytest.approx(ten.mean() - zero.mean()) and both["10%"][5] < 0.01
+    asked = bounds.models[0].tables_by_task["boundary"][0]
+    per_seed = [
+        np.mean([recall_values(recalled(asked, 0.4, seed=k), "acc@1")])
+        - np.mean([recall_values(recalled(asked, 0.1, seed=k), "acc@1")])
+        for k in range(8)
+    ]
+    assert both["10%"][4].value == pytest.approx(np.mean(per_seed)) and both["10%"][7] == 8
+    tested = sorted(row[5] for row in ahead.rows)
+    assert tested[0] < 0.05 <= tested[-1]
     assert len(by_conflict.rows) == 3 and by_conflict.aside
 
 
@@ -48,12 +55,24 @@ def test_what_leaving_out_times_does_is_told(bounds):
         f"tiny, {share}% of times left out" for share in (0, 10, 100)
     ]
     assert "same with none" not in found.sentences[0]
-    assert "above the same with none left out (+" in found.sentences[1]
+    assert "above the same with none left out (+" in found.sentences[1] and "over 8 trainings, p" in found.sentences[1]
     (figure,) = found.figures
     assert {row["bar"] for row in figure.rows} == {"0%", "10%", "100%"}
     assert [row["x"] for row in figure.rows[:3]] == ["stored", "begin", "finish"]
-    equal = boundaries(boundary_run({0: 0.4, 10: 0.41}).inputs)
+    equal = boundaries(boundary_run({0: 0.4, 10: 0.41}, trainings=3).inputs)
     assert "not significantly different from the same with none left out" in equal.sentences[1]
+    assert "80% power to detect" in equal.sentences[1]
+
+
+def test_one_training_gives_differences_without_a_verdict():
+    found = boundaries(boundary_run().inputs)
+    assert all(row[5] is None and row[7] == 1 for row in found.tables[1].rows)
+    assert "; against the same with none left out: +" in found.sentences[1]
+    assert {one.verdict for one in found.findings} == {Verdict.NONE}
+    assert {one.reason for one in found.findings} == {TRAINED_ONCE}
+    for make, given in ((boundaries, boundary_run()), (implicit, implicit_run())):
+        said = " ".join(make(given.inputs).sentences)
+        assert not re.search(r"above|below|significant|ahead|\bp [=<]", said) and "for one training" in said
 
 
 def test_the_other_end_is_counted_where_it_is_wrong():
@@ -101,16 +120,19 @@ def test_the_other_end_is_counted_where_it_is_wrong():
 
 
 def test_wordings_are_compared_fact_by_fact():
-    given = implicit_run()
+    given = implicit_run(trainings=3)
     found = implicit(given.inputs)
     scores, ahead = found.tables
     assert [row[1] for row in scores.rows] == ["stored", "within", "paraphrase", "first", "last", "before", "after"]
-    statements, recalls = given.models[0].tables_by_task["implicit"]
-    values = recall_values(recalls, "acc@1")
+    statements, _ = given.models[0].tables_by_task["implicit"]
     within = np.array(statements["template"].to_pylist()) == "within"
+    differences = []
+    for seed in range(3):
+        values = recall_values(recalled(statements, {"within": 0.6, "paraphrase": 0.1}, seed=seed), "acc@1")
+        differences.append(values[~within].mean() - values[within].mean())
     first = next(row for row in ahead.rows if row[1] == "Acc@1")
-    assert first[2].value == pytest.approx(values[~within].mean() - values[within].mean())
-    assert first[4] == 120 and first[3] < 0.001
+    assert first[2].value == pytest.approx(np.mean(differences))
+    assert first[4:] == (120, 3) and stats.ttest_1samp(differences, 0.0).pvalue <= first[3] < 0.05
     assert (
         found.sentences[0].startswith("tiny, a year inside: Acc@1 ") and "below the stored ones" in found.sentences[0]
     )
@@ -120,7 +142,8 @@ def test_wordings_are_compared_fact_by_fact():
 
 
 def test_words_that_do_not_matter_are_not_told_apart():
-    assert "not significantly different from the stored ones" in implicit(implicit_run(0.5, 0.5).inputs).sentences[0]
+    found = implicit(implicit_run(0.5, 0.45, trainings=2).inputs)
+    assert "not significantly different from the stored ones" in found.sentences[0]
 
 
 def test_times_and_wordings_are_told_as_far_as_there_are_scores(bounds):

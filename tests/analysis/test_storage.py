@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from memory_runs import one_answer, storage_run
+from memory_runs import one_answer, recalled, storage_run
 from recall_worlds import recall_values
+from scipy import stats
 
+from merkhet.analysis.finding_types import Kind, Verdict
+from merkhet.analysis.training_comparison import MIN_STATEMENTS, is_measurable
+from merkhet.analysis.training_noise import training_noise
 from merkhet.engine._analysis_step import run_analyses
 from merkhet.engine.plan import function_name
 from merkhet.metrics.recalls import align_recalls
@@ -22,7 +27,7 @@ def costly(base, size, kind):
 
 @pytest.fixture(scope="module")
 def given():
-    return storage_run(costly)
+    return storage_run(costly, several=0.4, trainings=4)
 
 
 @pytest.fixture(scope="module")
@@ -56,18 +61,59 @@ def test_the_cost_of_conflict_is_paired_on_statements_with_one_answer(given, fou
         for kind in (True, False)
     )
     statements = one_answer(with_all.tables_by_task["statement"][0])
-    values = [
-        recall_values(align_recalls(statements, one.tables_by_task["statement"][1]), "acc@1")
-        for one in (with_all, alone)
-    ]
-    assert first[5].value == pytest.approx(np.mean(values[0] - values[1])) and first[7] == statements.num_rows
-    assert (first[3].value, first[4].value) == pytest.approx((values[1].mean(), values[0].mean()))
+    per_seed = []
+    for seed in range(4):
+        values = []
+        for one, share in ((with_all, 0.7), (alone, 0.98)):
+            recalls = recalled(one.tables_by_task["statement"][0], share, seed=seed)
+            values.append(recall_values(align_recalls(statements, recalls), "acc@1"))
+        per_seed.append(np.mean(values[0] - values[1]))
+        if not seed:
+            assert (first[3].value, first[4].value) == pytest.approx((values[1].mean(), values[0].mean()))
+    assert first[5].value == pytest.approx(np.mean(per_seed)) and first[7:] == (statements.num_rows, 4)
+    ends = stats.ttest_1samp(per_seed, 0.0).confidence_interval(0.95)
+    assert (first[5].low, first[5].high) == pytest.approx((ends.low, ends.high))
     assert first[6] < 0.05 and first[5].high < 0
-    told = [text for text in found.sentences if "storing the conflicting ones too" in text]
+    told = [text for text in found.sentences if "conflicting ones too" in text]
     assert (
         told[0].startswith("tiny, 120 facts: on the ") and "it costs accuracy (a cost is visible at 1 of 2" in told[0]
     )
     assert told[1].startswith("big, 120 facts") and "no cost is visible, and one of more than" in told[1]
+    by_verdict = {(one.model, one.metric): one.verdict for one in found.findings}
+    assert by_verdict["tiny, 120 facts without conflict", "acc@1"] is Verdict.AHEAD
+    assert by_verdict["big, 120 facts", "acc@1"] is Verdict.NO_DIFFERENCE
+
+
+def test_one_training_shows_the_cost_of_conflict_without_a_verdict():
+    found = storage(storage_run(costly).inputs)
+    (row,) = [row for row in named(found, "Statements with one right").rows if row[:3] == ("tiny", 120, "Acc@1")]
+    assert row[5].high < 0 and row[6] is None and row[8] == 1
+    said = " ".join(found.sentences)
+    assert "conflicting ones too makes a difference of -" in said and "for one training in Acc@1." in said
+    assert not re.search(r"costs|visible|ruled out|ahead|above|below the|significant|\bp [=<]", said)
+    assert {one.verdict for one in found.findings} == {Verdict.NONE}
+
+
+def test_a_handful_of_conflicting_statements_measures_nothing():
+    """Of 480 statements, fewer than 50 conflict."""
+    made = storage_run(costly, sizes=(120,), bases=("tiny",), several=0.03, trainings=3)
+    found = storage(made.inputs)
+    several = sum(made.models[0].tables_by_task["statement"][0]["conflict"].to_pylist())
+    assert 0 < several < MIN_STATEMENTS
+    reason = f"only {several} of 480 statements conflict: their effect cannot be measured here"
+    assert f"tiny, 120 facts: {reason}." in found.sentences
+    (finding,) = found.findings
+    assert (finding.kind, finding.verdict, finding.n, finding.reason) == (Kind.DESIGN, Verdict.NONE, several, reason)
+    assert all(row[6] is None for row in named(found, "Statements with one right answer, stored with").rows)
+    assert not any("ruled out" in text or "costs" in text for text in found.sentences)
+    assert len(training_noise(made.inputs).tables) == 1
+
+
+@pytest.mark.parametrize(
+    ("count", "of", "enough"), [(49, 400, False), (50, 400, True), (50, 5001, False), (0, 0, False)]
+)
+def test_a_condition_needs_a_number_and_a_share_of_statements(count, of, enough):
+    assert is_measurable(count, of) is enough
 
 
 def test_capacity_is_the_most_facts_at_which_enough_are_kept(found):
@@ -123,4 +169,6 @@ def test_a_run_with_other_scores_is_told_as_far_as_it_goes(given):
 def test_all_analyses_of_an_experiment_are_made(given):
     analyses = EXPERIMENT_ANALYSES["storage"]
     names = [name if isinstance(name, str) else function_name(name) for name in analyses]
-    assert [one["name"] for one in run_analyses(names, given.inputs)] == ["storage", "cutoffs"]
+    assert [one["name"] for one in run_analyses(names, given.inputs)] == ["storage", "cutoffs", "trainings"]
+    once = replace(given.inputs, repeated_answers=())
+    assert [one["name"] for one in run_analyses(names, once)] == ["storage", "cutoffs"]

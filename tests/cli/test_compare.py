@@ -13,7 +13,7 @@ from compared_runs import changed, half
 COMPARISON = {
     *("task", "metric", "model", "other", "difference", "low", "high", "p", "p_raw", "q", "n", "facts"),
     *("mcnemar", "effect", "odds", "detectable", "group_column", "group"),
-    *("value", "other_value", "share", "higher_is_better", "equal"),
+    *("value", "other_value", "share", "higher_is_better", "equal", "trainings"),
 }
 WHOLE = {"comparisons", "verdict", "order", "pairs", "models", "reference", "runs", "questions", "remarks"}
 

@@ -11,6 +11,7 @@ import pytest
 from compared_runs import changed, half, make_run
 
 from merkhet import InputError, open_run
+from merkhet.engine.combine_runs import combine_runs
 from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
 
 TASKS = {"completion": "r@1", "checking": "accuracy", "distinction": "accuracy"}
@@ -285,3 +286,25 @@ def test_the_same_run_twice_and_runs_of_two_suites_are_refused(run: Path, tmp_pa
 def test_runs_in_folders_of_one_name_are_told_apart_by_the_folders_above(run: Path, tmp_path: Path) -> None:
     folders = [changed(run, tmp_path / name / "run") for name in ("left", "right")]
     assert compared(*folders).models[0] == "able (left/run)"
+
+
+def test_a_report_of_runs_says_which_questions_are_compared(run: Path, tmp_path: Path) -> None:
+    def said(first: bool, name: str, folder: Path) -> tuple[list[str], list[dict[str, Any]]]:
+        names = {"able": f"able {name}", "weak": f"weak {name}"}
+        part = changed(run, tmp_path / name, questions=lambda rows: half(rows, first=first), names=names)
+        findings = combine_runs([open_run(folder), open_run(part)]).findings
+        return findings["sentences"], findings["comparisons"]
+
+    sentences, comparisons = said(True, "part", run)
+    for task in TASKS:
+        own, other = (
+            len(values(folder, model, task)) for folder, model in ((run, "able"), (tmp_path / "part", "able part"))
+        )
+        expected = (
+            f"On {task}, models were asked different questions ({other} to {own}): each pair is compared on those"
+        )
+        assert any(text.startswith(expected) for text in sentences)
+    assert all(row["n"] <= 40 for row in comparisons)
+    sentences, comparisons = said(False, "rest", tmp_path / "part")
+    between = [row for row in comparisons if (" rest" in row["model"]) != (" rest" in row["other"])]
+    assert not between and "Not compared, because they share no question: part and rest. " in " ".join(sentences)

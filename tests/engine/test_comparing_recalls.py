@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from merkhet import InputError, open_run
+from merkhet.analysis.training_text import ONE_TRAINING
 from merkhet.api import memorize
 from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
 
@@ -43,8 +44,14 @@ def test_models_are_paired_by_statement(run: Path) -> None:
     assert one["value"] == pytest.approx(np.mean([own[name] for name in shared]))
     assert one["other_value"] == pytest.approx(np.mean([others[name] for name in shared]))
     assert one["difference"] == pytest.approx(one["value"] - one["other_value"])
-    said = found.verdict[0]
-    assert said.startswith(f"“{one['model']}” ") and ("recalls more than" in said) == (one["p"] < 0.05)
+    assert one["p"] is None and one["trainings"] == 1 and found.order is None and not found.pairs
+    assert found.verdict[0].startswith(f"On statement acc@1, “{one['model']}” minus “{one['other']}” is +")
+    assert found.verdict[1:] == [ONE_TRAINING]
+    assert found.group_sentences == ["By relation, no difference is tested: see above why these models get no verdict."]
+    asked = f"({len(own)} to {len(others)})" if len(own) < len(others) else f"({len(others)} to {len(own)})"
+    assert any(
+        text.startswith(f"On statement, models were asked different statements {asked}") for text in found.remarks
+    )
     assert sum(group["n"] for group in found.groups) == one["n"]
 
 
@@ -52,7 +59,7 @@ def test_the_same_recalls_in_two_runs_are_equal(run: Path, tmp_path: Path) -> No
     copy = shutil.copytree(run, tmp_path / "copy")
     found = compare_runs([open_run(run), open_run(copy)], ComparisonChoice(against=f"{FEW} (one)"))
     (same,) = [one for one in found.comparisons if one["model"] == f"{FEW} (copy)" and one["task"] == "statement"]
-    assert same["equal"] and same["difference"] == 0.0 and same["p"] == 1.0 and same["n"] == 120
+    assert same["equal"] and same["difference"] == 0.0 and same["p"] is None and same["n"] == 120
     assert found.question_remarks == [f"Both runs asked the same {found.shared[0]['both']} statements."]
     assert any("has the same weights in one and copy" in said for said in found.remarks)
 

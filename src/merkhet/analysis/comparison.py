@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from merkhet.analysis.training_comparison import compare_trainings
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.metrics.answer_table import AnswerTable, IntArray
@@ -36,14 +38,16 @@ class Comparison:
     other: str
     difference: float
     """Score of ``model`` minus score of ``other`` on the questions that both models were asked."""
-    low: float
-    high: float
-    p: float
-    """P-value of a permutation test, Holm-corrected over the table."""
+    low: float | None
+    high: float | None
+    p: float | None
+    """P-value of a permutation test, or of a t test over trainings, Holm-corrected over the table.
+
+    None if a model was trained once: one training supports no test."""
     n: int
     """Number of questions."""
     p_raw: float | None = None
-    """Uncorrected p-value of the permutation test."""
+    """Uncorrected p-value of the test."""
     q: float | None = None
     """P-value after Benjamini and Hochberg's correction over the table."""
     mcnemar: float | None = None
@@ -59,6 +63,10 @@ class Comparison:
     group_column: str | None = None
     group: str | None = None
     """Compared group of questions: a value of ``group_column``."""
+    trainings: int | None = None
+    """Number of trainings of each model that the difference is based on; None if the run trained neither model.
+
+    With several trainings, interval and p-value are over the trainings; with one, the interval is over questions."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,10 @@ class SharedValues:
     first: FloatArray
     second: FloatArray
 
+    def take(self, rows: NDArray[np.int64]) -> SharedValues:
+        """Select the questions with these indices."""
+        return SharedValues(self.codes[rows], self.first[rows], self.second[rows])
+
 
 class PairedModels:
     """Answers of models, paired by question and clustered by fact.
@@ -108,6 +120,8 @@ class PairedModels:
             unusable questions are skipped.
         statements: Whether questions are statements. Variants of a statement are then paired (see
             :func:`statement_id`), and statements with the same prompt are one observation.
+        trained: Models that the run has trained. Their comparisons are based on trainings, not on questions.
+        repeated: Answers of these models after further trainings, one table for each training.
     """
 
     def __init__(
@@ -120,10 +134,14 @@ class PairedModels:
         classes: Mapping[str, str] | None = None,
         unusable_is_wrong: bool = False,
         statements: bool = False,
+        trained: Collection[str] = (),
+        repeated: Sequence[pa.Table] = (),
     ) -> None:
         self.table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
-        self.seed, self.unusable_is_wrong = seed, unusable_is_wrong
+        self.seed, self.unusable_is_wrong, self.trained = seed, unusable_is_wrong, frozenset(trained)
         ids = self.table.ids
+        self._tables = [self.table, *(AnswerTable(table, questions) for table in repeated)]
+        self._codes_of_table = [np.searchsorted(np.array(ids), np.array(table.ids)) for table in self._tables]
         self.clusters = question_clusters(ids, clusters, questions if statements else None)
         names = np.array([(classes or {}).get(name, "") for name in ids], dtype=np.str_)
         self.classes = np.unique(names, return_inverse=True)[1]
@@ -145,27 +163,68 @@ class PairedModels:
         first, second = (self.methods.get((model, task), {}) for model in pair)
         return next((probe for probe in first if probe in second), None)
 
+    def count_trainings(self, pair: tuple[str, str], task: str) -> int | None:
+        """Return the number of trainings that both models were asked after; None if the run trained neither."""
+        probe = self.shared_probe(pair, task)
+        cells = [(model, task, probe, self.methods[model, task][probe]) for model in pair if probe is not None]
+        trained = [cell for cell in cells if cell[0] in self.trained]
+        counts = (sum(cell in table.cell_rows for table in self._tables) for cell in trained)
+        return min(counts, default=None)
+
     def shared_values(self, pair: tuple[str, str], task: str, metric: Metric) -> SharedValues | None:
-        """Return the values of both models on shared questions; None without a shared probe or applicable metric."""
+        """Return the values of both models on shared questions; None without a shared probe or applicable metric.
+
+        The values of a trained model are those after its first training; see :meth:`training_values`.
+        """
+        return next(iter(self.training_values(pair, task, metric, 1)), None)
+
+    def training_values(
+        self, pair: tuple[str, str], task: str, metric: Metric, count: int | None = None
+    ) -> list[SharedValues]:
+        """Return the values of both models on shared questions, after each training.
+
+        A model that was not trained has the same values each time. Only questions that both models could be asked
+        after every training are kept.
+
+        Args:
+            count: Number of trainings; as many as both models have if None.
+        """
         probe = self.shared_probe(pair, task)
         if probe is None:
-            return None
+            return []
+        count = count or self.count_trainings(pair, task) or 1
+        sides = [[self._values(model, task, probe, metric, training) for model in pair] for training in range(count)]
+        known = [side for of_training in sides for side in of_training if side is not None]
+        if len(known) < 2 * count:
+            return []
+        shared = self._pair_codes[known[0][0]]
+        for codes, _ in known[1:]:
+            shared = np.intersect1d(shared, self._pair_codes[codes])
+        order = np.argsort(known[0][0][self._rows_of(known[0][0], shared)], kind="stable")
+        rows = [self._rows_of(codes, shared)[order] for codes, _ in known]
+        values = [side[1][taken] for side, taken in zip(known, rows, strict=True)]
+        codes = known[0][0][rows[0]]
+        return [SharedValues(codes, values[2 * k], values[2 * k + 1]) for k in range(count)]
+
+    def _rows_of(self, codes: IntArray, shared: IntArray) -> IntArray:
+        """Return the index of each shared pair code among the questions ``codes``."""
+        pair_codes = self._pair_codes[codes]
+        order = np.argsort(pair_codes, kind="stable")
+        return np.asarray(order[np.searchsorted(pair_codes[order], shared)], dtype=np.int64)
+
+    def _values(
+        self, model: str, task: str, probe: str, metric: Metric, training: int
+    ) -> tuple[IntArray, FloatArray] | None:
+        """Return the questions that a model could be asked after a training, and its values."""
+        number = training if model in self.trained else 0
         wrong = self.unusable_is_wrong and metric.share and metric.higher_is_better
-        sides = []
-        for model in pair:
-            cell = self.table.cell(model, task, probe, self.methods[model, task][probe])
-            try:
-                values = cell.values(metric, wrong=wrong)
-            except MetricNotApplicableError:
-                return None
-            known = np.isfinite(values)
-            sides.append((cell.question_codes(wrong)[known], values[known]))
-        _, first, second = np.intersect1d(
-            self._pair_codes[sides[0][0]], self._pair_codes[sides[1][0]], assume_unique=True, return_indices=True
-        )
-        order = np.argsort(sides[0][0][first], kind="stable")
-        first, second = first[order], second[order]
-        return SharedValues(sides[0][0][first], sides[0][1][first], sides[1][1][second])
+        cell = self._tables[number].cell(model, task, probe, self.methods[model, task][probe])
+        try:
+            values = cell.values(metric, wrong=wrong)
+        except MetricNotApplicableError:
+            return None
+        known = np.isfinite(values)
+        return self._codes_of_table[number][cell.question_codes(wrong)[known]], values[known]
 
     def compare(
         self,
@@ -181,48 +240,76 @@ class PairedModels:
         P-values are uncorrected. The difference in a group is the plain mean over its questions. Comparisons with fewer
         than two facts are left out.
         """
-        shared = self.shared_values(pair, task, metric)
-        if shared is None:
+        values = self.training_values(pair, task, metric)
+        if not values:
             return []
         if groups is None:
-            return self._compare_values(pair, task, metric, shared, derived_seed(self.seed, task, metric.name))
+            return self._compare_values(pair, task, metric, values, derived_seed(self.seed, task, metric.name))
         members: dict[str, list[int]] = {}
-        for row, code in enumerate(shared.codes.tolist()):
+        for row, code in enumerate(values[0].codes.tolist()):
             if (group := groups.get(self.table.ids[code])) is not None:
                 members.setdefault(group, []).append(row)
         comparisons = []
         for group, rows in sorted(members.items()):
-            part = SharedValues(shared.codes[rows], shared.first[rows], shared.second[rows])
+            part = [each.take(np.array(rows)) for each in values]
             seed = derived_seed(self.seed, task, str(column), group, metric.name)
             in_group = self._compare_values(pair, task, metric, part, seed, weighted=False)
             comparisons += [replace(comparison, group_column=column, group=group) for comparison in in_group]
         return comparisons
+
+    def difference(
+        self,
+        pair: tuple[str, str],
+        task: str,
+        metric: Metric,
+        *,
+        seed: int,
+        select: Callable[[Sequence[str]], NDArray[np.bool_]] | None = None,
+    ) -> Comparison | None:
+        """Compare two models in the order of ``pair``; None if they share questions about fewer than two facts.
+
+        Args:
+            select: Function that selects some of the question ids of the first model; all if None.
+        """
+        values = self.training_values(pair, task, metric)
+        if values and select is not None:
+            rows = np.flatnonzero(select([self.table.ids[code] for code in values[0].codes.tolist()]))
+            values = [each.take(rows) for each in values]
+        if not values:
+            return None
+        return next(iter(self._compare_values(pair, task, metric, values, seed, better_first=False)), None)
 
     def _compare_values(
         self,
         pair: tuple[str, str],
         task: str,
         metric: Metric,
-        shared: SharedValues,
+        values: Sequence[SharedValues],
         seed: int,
         *,
         weighted: bool = True,
+        better_first: bool = True,
     ) -> list[Comparison]:
-        clusters = self.clusters.take(shared.codes)
+        codes = values[0].codes
+        clusters = self.clusters.take(codes)
         if len(np.unique(clusters.facts)) < 2:
             return []
-        classes = self.classes[shared.codes]
+        classes = self.classes[codes]
         weights = class_weights(classes) if weighted and len(np.unique(classes)) > 1 else None
         sign = 1.0 if metric.higher_is_better else -1.0
-        values = (sign * shared.first, sign * shared.second)
-        if float(np.average(values[0] - values[1], weights=weights)) < 0.0:
-            pair, values = pair[::-1], values[::-1]
-        paired = clusters.difference(*values, seed, weights)
+        sides = [(sign * each.first, sign * each.second) for each in values]
+        mean = np.mean([float(np.average(first - second, weights=weights)) for first, second in sides])
+        if better_first and mean < 0.0:
+            pair, sides = pair[::-1], [side[::-1] for side in sides]
+        fields: Row = {"task": task, "metric": metric.name, "model": pair[0], "other": pair[1], "n": len(codes)}
+        if not self.trained.isdisjoint(pair):
+            compared = compare_trainings(sides, clusters, seed, weights)
+            return [] if compared is None else [Comparison(**fields, **compared)]
+        paired = clusters.difference(*sides[0], seed, weights)
         if not all(map(math.isfinite, (paired.difference, paired.low, paired.high, paired.p))):
             return []
-        details = clusters.details(*values, weights)
-        fields: Row = {"model": pair[0], "other": pair[1], "n": len(shared.codes), "p_raw": paired.p}
-        return [Comparison(task=task, metric=metric.name, **fields, **asdict(paired), **asdict(details))]
+        details = clusters.details(*sides[0], weights)
+        return [Comparison(**fields, p_raw=paired.p, **asdict(paired), **asdict(details))]
 
 
 def compare_models(
@@ -278,14 +365,13 @@ def is_layer_method(method: str) -> bool:
 def correct_comparisons(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Correct the p-values of all ``comparisons``: p by Holm, q by Benjamini and Hochberg.
 
+    Comparisons without a p-value remain without one, and do not count.
     The corrections start from ``p_raw`` if it is set, so joined tables can be corrected again.
     """
-    raw_p = np.array(
-        [comparison.p if comparison.p_raw is None else comparison.p_raw for comparison in comparisons], dtype=np.float64
-    )
-    return [
-        replace(comparison, p=float(p), q=float(q), p_raw=float(uncorrected))
-        for comparison, p, q, uncorrected in zip(
-            comparisons, holm_corrected(raw_p), benjamini_hochberg(raw_p), raw_p, strict=True
-        )
-    ]
+    raw = [comparison.p if comparison.p_raw is None else comparison.p_raw for comparison in comparisons]
+    tested = [index for index, p in enumerate(raw) if p is not None]
+    raw_p = np.array([raw[index] for index in tested], dtype=np.float64)
+    corrected = list(comparisons)
+    for index, p, q in zip(tested, holm_corrected(raw_p), benjamini_hochberg(raw_p), strict=True):
+        corrected[index] = replace(comparisons[index], p=float(p), q=float(q), p_raw=raw[index])
+    return corrected

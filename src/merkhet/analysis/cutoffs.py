@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled, format_paired_difference
+from merkhet.analysis.differences import format_points
+from merkhet.analysis.finding_types import FEW_QUESTIONS
+from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import quote_name
@@ -34,7 +36,7 @@ _EXPLANATION = (
     f"{TOP_SYMBOLS} answers of each prompt are kept: no set is larger, and prompts with more right answers always miss "
     "some. Probabilities are calibrated if the first answer is the masked symbol as often as its probability says; the "
     "expected calibration error is the mean distance of the two over ten equal bins. Each of several "
-    "right answers has a low probability, although it is right. 95% intervals are over facts."
+    "right answers has a low probability, although it is right. 95% intervals are over facts, for the first training."
 )
 BoolArray = NDArray[np.bool_]
 
@@ -260,13 +262,13 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
     )
     for kind in _PROMPT_KINDS[1:]:
         selected = np.flatnonzero(~prompts.chosen_on & prompts.select(kind))
-        if not len(selected):
+        if len(selected) < FEW_QUESTIONS:
             continue
         gain = prompts.clusters.take(selected).difference(
             threshold_f1[selected], single_f1[selected], run.seed_for("cutoffs")
         )
         parts.append(
-            f"{format_paired_difference(gain)} on the {len(selected):,} prompts with {kind} right "
+            f"{format_points(vars(gain))} on the {len(selected):,} prompts with {kind} right "
             f"answer{'s' * (kind != 'one')}"
         )
     too_many = int((prompts.golds > TOP_SYMBOLS).sum())
@@ -275,6 +277,8 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
         if too_many
         else ""
     )
+    if not parts:
+        return f"{quote_name(memorized.model)}: there are too few prompts to choose a number of answers.{missed}"
     return (
         f"{quote_name(memorized.model)}: giving every answer of probability ≥ {best:g} instead of the first answer "
         f"only changes F1 by {'; '.join(parts)}.{missed}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
 from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.question_sets import describe_question_sets, withhold_verdicts
+from merkhet.analysis.training_comparison import training_findings
+from merkhet.analysis.training_text import describe_trainings
 from merkhet.analysis.types import Row
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES
@@ -39,6 +42,8 @@ def summarize_findings(
     unusable_is_wrong: bool = False,
     statements: bool = False,
     conditions: Mapping[str, Condition] | None = None,
+    trained: Collection[str] = (),
+    repeated: Sequence[pa.Table] = (),
 ) -> dict[str, Any]:
     """Summarize the findings of a run.
 
@@ -52,12 +57,15 @@ def summarize_findings(
         classes: Class of each question, if scores are means over classes.
         statements: Whether questions are statements; see :class:`merkhet.analysis.comparison.PairedModels`.
         conditions: Training condition of each model.
+        trained: Models that the run has trained; see :class:`merkhet.analysis.comparison.PairedModels`.
+        repeated: Answers of these models after further trainings.
 
     Returns:
         ``sentences``, ``comparisons`` (paired comparisons of all models except baselines) and ``unusable`` (counts by
         model and reason).
     """
     scores = _select_first_method(scores)
+    answers = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
     comparisons = compare_models(
         answers,
@@ -70,24 +78,30 @@ def summarize_findings(
         classes=classes,
         unusable_is_wrong=unusable_is_wrong,
         statements=statements,
+        trained=trained,
+        repeated=repeated,
     )
+    comparisons = withhold_verdicts(comparisons, conditions or {}, answers)
     unusable = _count_unusable(answers)
-    sentences = []
+    rows = [asdict(comparison) for comparison in comparisons]
+    question_sets = describe_question_sets(answers, rows, "statements" if statements else "questions")
+    sentences: list[str] = []
     if conditions:
         labels = {name: condition.label for name, condition in conditions.items()}
-        sentences += describe_comparisons(
-            [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
-        )
+        same = [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
+        sentences += describe_trainings(training_findings(map(asdict, same)))
     else:
         for model in models:
             sentences += _describe_knowledge(model, scores, headline, about)
             sentences += _describe_chance_level(model, scores, headline)
         sentences += _describe_missing_intervals(scores, headline, models)
-        sentences += describe_comparisons(comparisons)
+        sentences += describe_comparisons([entry for entry in comparisons if entry.trainings is None])
+        sentences += describe_trainings(training_findings(map(asdict, comparisons)))
         sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
+    sentences += question_sets
     return {
         "sentences": sentences,
-        "comparisons": [asdict(comparison) for comparison in comparisons],
+        "comparisons": rows,
         "unusable": [
             {"model": model, "reason": reason, "count": count} for (model, reason), count in sorted(unusable.items())
         ],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.finding_types import Verdict
+from merkhet.analysis.training_comparison import training_finding
+from merkhet.analysis.training_text import format_finding
 from merkhet.analysis.types import AnalysisInput, Estimate, Table, TableRow
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question, question_column
 from merkhet.core.text import percent
-from merkhet.metrics.answer_table import Cell
-from merkhet.metrics.bootstrap import PairedDifference
+from merkhet.metrics.answer_table import AnswerTable, Cell
 from merkhet.metrics.clusters import Clusters
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.ranks import FloatArray
@@ -28,11 +29,12 @@ LABELS = {"acc@1": "Acc@1", "acc@5": "Acc@5", "hit@5": "Hit@5", "hit@10": "Hit@1
 STATEMENT = "statement"
 FREQUENCY = "frequency"
 INTERVALS = (
-    "95% intervals treat the statements of one fact, and those with one prompt, as one observation each. p-values are "
-    "Holm-corrected over their table, except those against the baseline. Both are about one training of each model: "
-    "another seed, or only another number of threads, gives another model, whose scores on questions in other words "
-    "may lie outside the interval. Train several times (options.trainings) before you draw conclusions about a "
-    "training method."
+    "95% intervals of scores treat the statements of one fact, and those with one prompt, as one observation each. "
+    "They are about the first training of each model: another seed, or only another number of threads, gives another "
+    "model, whose scores on questions in other words may lie outside the interval. Differences are between trainings "
+    "of the same seed on the same statements. With several trainings, their intervals are Student's over trainings, "
+    "and their p-values those of the paired t test, Holm-corrected over their table, except those against the "
+    "baseline. With one training, their intervals are over statements, and there is neither a p-value nor a verdict."
 )
 Row = dict[str, Any]
 _GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
@@ -157,16 +159,19 @@ class MemorizedRun:
         return [metric for metric in RECALL_METRICS if metric in scored]
 
     def recalled(self, model: str, task: str) -> Recalled:
-        """Return the statements of a task that a model was asked, with its answers."""
-        table = self.inputs.answer_table
+        """Return the statements of a task that a model was asked, with its answers after its first training."""
+        return self._recalled(self.inputs.answer_table, model, task)
+
+    def _recalled(self, table: AnswerTable, model: str, task: str) -> Recalled:
         cell = table.cell(model, task, PROBE, METHOD)
         ids = [table.ids[code] for code in cell.codes.tolist()]
+        codes = np.searchsorted(np.array(self.inputs.answer_table.ids), np.array(ids))
         return Recalled(
             cell,
             ids,
             self.inputs.questions_by_id,
             [self.inputs.clusters[name] for name in ids],
-            self.paired.clusters.take(cell.codes),
+            self.paired.clusters.take(codes),
             table.take("ranked", cell.rows),
         )
 
@@ -195,34 +200,46 @@ class MemorizedRun:
         metric: str,
         *seed_parts: str,
         only: tuple[str, Callable[[Any], bool]] | None = None,
-    ) -> tuple[PairedDifference, int]:
-        """Return the paired difference of two models, and the number of statements that it is based on.
+    ) -> Comparison | None:
+        """Return the paired difference of two models over their trainings; None if they share too few statements.
 
         Args:
             seed_parts: Parts that the seed is derived from.
             only: Field of the first model's questions, and a predicate on its value that selects statements.
         """
-        shared = self.paired.shared_values(pair, task, load_metric(metric))
-        if shared is None:
-            return PairedDifference(*[float("nan")] * 4), 0
-        rows = np.arange(len(shared.codes))
-        if only is not None:
-            ids = [self.inputs.answer_table.ids[code] for code in shared.codes.tolist()]
+
+        def select(ids: Sequence[str]) -> NDArray[np.bool_]:
+            assert only is not None
             values = question_column(self.inputs.questions_by_id, only[0], ids)
-            rows = np.flatnonzero(np.array([only[1](value) for value in values], dtype=bool))
-        clusters = self.paired.clusters.take(shared.codes[rows])
-        return clusters.difference(shared.first[rows], shared.second[rows], self.seed_for(*seed_parts)), len(rows)
+            return np.array([only[1](value) for value in values], dtype=bool)
 
-    def above_baseline(self, memorized: MemorizedModel, task: str, metric: str) -> tuple[PairedDifference, int] | None:
-        """Return the paired difference of a model and its frequency baseline, and the number of statements.
+        seed = self.seed_for(*seed_parts)
+        select_only = None if only is None else select
+        return self.paired.difference(pair, task, load_metric(metric), seed=seed, select=select_only)
 
-        None if the model or the baseline was not asked the task, or if there is no p-value.
-        """
+    def above_baseline(self, memorized: MemorizedModel, task: str, metric: str) -> Comparison | None:
+        """Return the paired difference of a model and its frequency baseline; None if it cannot be computed."""
         baseline = self._baseline_name(memorized)
         if task not in memorized.tasks or (baseline, task) not in self.paired.methods:
             return None
-        difference, n = self.difference((memorized.model, baseline), task, metric, task, metric)
-        return None if math.isnan(difference.p) else (difference, n)
+        return self.difference((memorized.model, baseline), task, metric, task, metric)
+
+    def repeated(self, model: str, task: str) -> list[Recalled]:
+        """Return the statements that a model was asked and its answers, after each training in order."""
+        tables = [self.inputs.answer_table, *self._repeated_tables]
+        return [
+            self._recalled(table, model, task) for table in tables if (model, task, PROBE, METHOD) in table.cell_rows
+        ]
+
+    @cached_property
+    def _repeated_tables(self) -> list[AnswerTable]:
+        return [AnswerTable(table, self.inputs.questions_by_id) for table in self.inputs.repeated_answers]
+
+    def count_conflicts(self, memorized: MemorizedModel) -> tuple[int, int]:
+        """Return the number of stored statements with several right answers, and of all stored statements."""
+        of_all = self.cell(memorized.model, STATEMENT, self.metrics[0])
+        several = self.cell(memorized.model, STATEMENT, self.metrics[0], conflict="yes")
+        return (several.n or 0 if several else 0), (of_all.n or 0 if of_all else 0)
 
     def seed_for(self, *parts: str) -> int:
         """Derive a seed from the seed of the run and ``parts``."""
@@ -248,41 +265,35 @@ def drop_missing_baseline(table: Table) -> Table:
 
 
 def make_comparisons(
-    differences: Mapping[tuple[str, str, str, str], tuple[PairedDifference, int]],
+    differences: Mapping[str, Comparison | None] | Iterable[tuple[str, Comparison | None]],
 ) -> list[Comparison]:
-    """Convert paired differences to comparisons with corrected p-values; skip differences without a p-value.
+    """Label differences by what was asked and correct their p-values over the table; skip missing differences.
 
     Args:
-        differences: Difference and number of statements, by task, metric, model and other model.
+        differences: Differences with the label of what was asked, which becomes the task of the comparison.
     """
-    return correct_comparisons(
-        [
-            Comparison(*key, paired.difference, paired.low, paired.high, paired.p, n)
-            for key, (paired, n) in differences.items()
-            if n and paired.p == paired.p
-        ]
-    )
+    items = differences.items() if isinstance(differences, Mapping) else differences
+    return correct_comparisons([replace(compared, task=asked) for asked, compared in items if compared is not None])
 
 
 def difference_cells(comparison: Comparison) -> TableRow:
-    """Return the table cells of a comparison: label of the metric, difference with interval, p and n."""
+    """Return the table cells of a comparison: label of the metric, difference, p, statements and trainings."""
     difference = Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
-    return LABELS.get(comparison.metric, comparison.metric), difference, comparison.p, comparison.n
+    label = LABELS.get(comparison.metric, comparison.metric)
+    return label, difference, comparison.p, comparison.n, comparison.trainings
 
 
-def describe_side(difference: Comparison | PairedDifference) -> str:
-    """Return the direction of a difference in words: above, below, or not significantly different from."""
-    if difference.p >= 0.05:
-        return "not significantly different from"
-    return "above" if difference.difference > 0 else "below"
-
-
-def format_paired_difference(difference: Comparison | PairedDifference) -> str:
-    """Format a difference in points, with its interval and p-value."""
-    p = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
-    ends = (difference.difference, difference.low, difference.high)
-    value, low, high = (f"{100 * end:+.1f}".replace("-0.0", "+0.0") for end in ends)
-    return f"{value} points [{low}, {high}], {p}"
+def describe_side(comparison: Comparison, other: str) -> str:
+    """Return a clause on the difference from ``other``, with a direction only if there are several trainings."""
+    finding = training_finding(asdict(comparison))
+    numbers = format_finding(replace(finding, value=comparison.difference, low=comparison.low, high=comparison.high))
+    if finding.verdict is Verdict.NONE:
+        return f"against {other}: {numbers}"
+    sides = {
+        Verdict.AHEAD: f"{'above' if comparison.difference > 0 else 'below'} {other}",
+        Verdict.NO_DIFFERENCE: f"not significantly different from {other}",
+    }
+    return f"{sides[finding.verdict]} ({numbers})"
 
 
 def format_score(cell: Estimate | None) -> str:

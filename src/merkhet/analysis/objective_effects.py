@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from merkhet.analysis._score_lookup import ScoreLookup
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Line, Table, make_columns
+from merkhet.analysis.finding_types import Finding
+from merkhet.analysis.training_comparison import training_finding, training_findings
+from merkhet.analysis.training_text import format_finding
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, make_columns
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import join_names, metric_label
-from merkhet.metrics.bootstrap import paired_difference
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 
 OBJECTIVES = ("mlm", "mlm+sbo", "mlm+sop", "mlm+nsp")
 _PLAIN = OBJECTIVES[0]
@@ -19,9 +23,11 @@ _TRAINED = re.compile(rf"^(?P<base>.+), (?P<objective>{'|'.join(map(re.escape, O
 _EXPLANATION = (
     "One model, further pre-trained on the same texts by each objective: masked words alone (mlm), and with the "
     "boundaries of spans (sbo), the order of sentences (sop) or the next sentence (nsp). Scores have 95% bootstrap "
-    "intervals over facts. Each objective is compared with mlm on the same questions (paired difference, p of a "
-    "sign-flip permutation test, Holm-corrected over the table). This is further pre-training of one model with one "
-    "seed, not pre-training from scratch as in the paper."
+    "intervals over facts, for the first training. Each objective is compared with mlm on the same questions. With "
+    "several trainings (learning.trainings), intervals of differences are Student's over trainings of the same seed, "
+    "and p-values those of the paired t test, Holm-corrected over the table. With one training, intervals are over "
+    "facts, and there is neither a p-value nor a verdict. This is further pre-training of a model, not pre-training "
+    "from scratch as in the paper."
 )
 
 
@@ -44,16 +50,22 @@ def objectives(inputs: AnalysisInput) -> Analysis | None:
             families.setdefault(parsed[0], {})[parsed[1]] = model
     if not families:
         return None
+    trained_names = {model for trained in families.values() for model in trained.values()}
+    if not inputs.trained >= trained_names:
+        inputs = replace(inputs, trained=inputs.trained | trained_names)
     tables, sentences = [], []
+    findings: list[Finding] = []
     for base, trained in families.items():
         by_objective = {name: trained[name] for name in OBJECTIVES if name in trained}
         tables.append(_score_table(lookup, base, by_objective))
         comparisons = _compare_objectives(inputs, lookup, by_objective)
         if comparisons:
             tables.append(_difference_table(base, comparisons))
-            sentences += _describe_objectives(base, by_objective, comparisons)
+            sentences += _describe_objectives(base, comparisons)
+            findings += training_findings(map(asdict, comparisons))
     figures = tuple(_loss_figures(inputs.training_records))
-    return Analysis("objectives", "Training objectives", _EXPLANATION, tuple(tables), figures, tuple(sentences))
+    title = "Training objectives"
+    return Analysis("objectives", title, _EXPLANATION, tuple(tables), figures, tuple(sentences), tuple(findings))
 
 
 def _score_table(lookup: ScoreLookup, base: str, trained: Mapping[str, str]) -> Table:
@@ -73,50 +85,64 @@ def _compare_objectives(inputs: AnalysisInput, lookup: ScoreLookup, trained: Map
     comparisons = []
     for name, model in trained.items():
         for task in lookup.tasks if name != _PLAIN and _PLAIN in trained else ():
-            line = lookup.first_line(model, task)
-            twin = Line(trained[_PLAIN], line.probe, line.method) if line else None
-            if line is None or twin is None or twin not in lookup.lines:
-                continue
-            ids = sorted(set(inputs.counted_ids(line, task)) & set(inputs.counted_ids(twin, task)))
-            clusters = inputs.cluster_ids(ids)
-            if len(set(clusters.tolist())) < 2:
-                continue
-            weights = inputs.weights(ids)
             for metric in lookup.metrics(task):
-                first, second = (weights * inputs.values(each, ids, metric) for each in (line, twin))
                 seed = derived_seed(inputs.seed, "objectives", task, metric.name)
-                paired = paired_difference(first, second, clusters, seed=seed)
-                key = (task, metric_label(metric.name), name, _PLAIN)
-                comparisons.append(Comparison(*key, **vars(paired), n=len(ids)))
+                compared = inputs.paired.difference((model, trained[_PLAIN]), task, metric, seed=seed)
+                if compared is not None:
+                    comparisons.append(compared)
     return correct_comparisons(comparisons)
 
 
 def _difference_table(base: str, comparisons: Sequence[Comparison]) -> Table:
-    columns = make_columns("Score", "Objective", "against mlm:points", "p:p", "n:count")
+    columns = make_columns("Score", "Objective", "against mlm:points", "p:p", "n:count", "trainings:count")
     rows = []
     for comparison in comparisons:
         lead = Estimate(comparison.difference, comparison.low, comparison.high, comparison.n)
-        score = f"{comparison.task} {comparison.metric}"
-        rows.append((score, comparison.model, lead, comparison.p, comparison.n))
+        objective = _objective(comparison.model)
+        rows.append((_score_name(comparison), objective, lead, comparison.p, comparison.n, comparison.trainings))
     return Table(f"{base}: each objective against mlm alone, on the same questions.", columns, tuple(rows))
 
 
-def _describe_objectives(base: str, trained: Mapping[str, str], comparisons: Sequence[Comparison]) -> list[str]:
-    """Describe for each objective which scores are above, below or not significantly different from those of mlm."""
+def _objective(model: str) -> str:
+    parsed = parse_trained_model(model)
+    return parsed[1] if parsed else model
+
+
+def _score_name(comparison: Comparison) -> str:
+    return f"{comparison.task} {metric_label(comparison.metric)}"
+
+
+def _describe_objectives(base: str, comparisons: Sequence[Comparison]) -> list[str]:
+    """Describe for each objective which scores are above, below or not significantly different from those of mlm.
+
+    With one training of each, only the differences are given.
+    """
     sentences = []
-    for name in trained:
-        above, below, equal = "above mlm on", "below mlm on", "not significantly different from mlm on"
-        sides: dict[str, list[str]] = {above: [], below: [], equal: []}
-        of_objective = [comparison for comparison in comparisons if comparison.model == name]
-        for comparison in of_objective:
-            side = equal if comparison.p >= 0.05 else above if comparison.difference > 0 else below
-            sides[side].append(f"{comparison.task} {comparison.metric}")
-        if len(sides[equal]) == len(of_objective):
-            sides[equal] = ["any score"] if of_objective else []
-        parts = [f"{side} {join_names(score_names)}" for side, score_names in sides.items() if score_names]
+    for model in dict.fromkeys(comparison.model for comparison in comparisons):
+        of_objective = [comparison for comparison in comparisons if comparison.model == model]
+        untested = [comparison for comparison in of_objective if comparison.p is None]
+        parts = [f"{side} {join_names(names)}" for side, names in _split_by_side(of_objective).items() if names]
         if parts:
-            sentences.append(f"{base} with {name} is {'; '.join(parts)}.")
+            count = min(comparison.trainings or 1 for comparison in of_objective)
+            sentences.append(f"{base} with {_objective(model)} is {'; '.join(parts)} (over {count} trainings).")
+        if untested:
+            numbers = (f"{_score_name(each)} {format_finding(training_finding(asdict(each)))}" for each in untested)
+            sentences.append(f"{base} with {_objective(model)}, compared with mlm: {'; '.join(numbers)}.")
     return sentences
+
+
+def _split_by_side(comparisons: Sequence[Comparison]) -> dict[str, list[str]]:
+    """Split the tested scores of an objective by whether they are above, below or like those of mlm."""
+    above, below, equal = "above mlm on", "below mlm on", "not significantly different from mlm on"
+    sides: dict[str, list[str]] = {above: [], below: [], equal: []}
+    tested = [comparison for comparison in comparisons if comparison.p is not None]
+    for comparison in tested:
+        p = comparison.p or 0.0
+        side = equal if p >= SIGNIFICANCE_LEVEL else above if comparison.difference > 0 else below
+        sides[side].append(_score_name(comparison))
+    if tested and len(sides[equal]) == len(tested):
+        sides[equal] = ["any score"]
+    return sides
 
 
 def _loss_figures(training_records: Sequence[Mapping[str, Any]]) -> list[Figure]:

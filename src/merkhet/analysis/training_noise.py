@@ -2,105 +2,147 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.comparison import Comparison, Condition, are_comparable, correct_comparisons
-from merkhet.analysis.memorized_run import LABELS, MemorizedRun, difference_cells, format_paired_difference, load_metric
+from merkhet.analysis.comparison import Comparison, are_comparable, correct_comparisons
+from merkhet.analysis.memorized_run import LABELS, MemorizedModel, MemorizedRun, difference_cells, load_metric
+from merkhet.analysis.training_comparison import is_measurable, training_findings
+from merkhet.analysis.training_text import describe_trainings
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow
-from merkhet.core.text import join_names, percent, quote_name
-from merkhet.metrics.answer_table import AnswerTable
-from merkhet.metrics.t_distribution import student_p_value, student_quantile
+from merkhet.core.text import join_names, join_pairs, percent, quote_name
+from merkhet.metrics.training_tests import student_interval
 
 _EXPLANATION = (
     "Every model was trained several times, each time with another seed, which sets the order of statements and any "
-    "random initial weights. The other sections are about the first training. Intervals are Student's over the "
-    "trainings: they estimate the mean score of such trainings on the same statements. Differences are between "
-    "trainings of the same seed; their p-values are those of the paired t test, Holm-corrected over the table. With "
-    "few trainings, only large or very stable differences are significant."
+    "random initial weights. The other sections show the scores of the first training. Intervals are Student's over "
+    "the trainings: they estimate the mean score of such trainings on the same statements. Differences are between "
+    "trainings of the same seed, on the statements that both models were asked; their p-values are those of the paired "
+    "t test, Holm-corrected over the table. “Detectable” is the smallest true difference that one such test finds with "
+    "80% power: with few trainings, only large or very stable differences are significant."
 )
-_LEVEL = 0.95
+_MAX_PAIRS = 6
 
 
 @dataclass(frozen=True)
 class TrainingScores:
-    """Scores of one model under one condition on one task, over several trainings."""
+    """Scores of one model on one task over several trainings, on all statements that it was asked."""
 
-    model: str
-    base: str
-    condition: Mapping[str, Any]
+    memorized: MemorizedModel
     task: str
-    scores: Mapping[str, tuple[float, ...]]
-    """Scores by metric, one for each training in order."""
+    metric: str
+    values: tuple[float, ...]
+    """One score for each training in order."""
 
 
 def training_noise(inputs: AnalysisInput) -> Analysis | None:
-    """Analyse the scores of models that were trained several times; None if there are no such models."""
-    run = MemorizedRun(inputs)
-    tables = [inputs.answer_table]
-    tables += [AnswerTable(answers, inputs.questions_by_id) for answers in inputs.repeated_answers]
-    scores: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for table in tables if len(tables) > 1 else ():
-        for key in table.cell_rows:
-            if key[0] not in inputs.baselines:
-                by_metric = scores.setdefault(key[:2], {})
-                for metric in run.metrics:
-                    value = float(table.cell(*key).values(load_metric(metric)).mean())
-                    by_metric.setdefault(metric, []).append(value)
-    return trainings(
-        [
-            TrainingScores(
-                model,
-                inputs.conditions[model].base,
-                inputs.conditions[model].settings,
-                task,
-                {metric: tuple(values) for metric, values in by_metric.items()},
-            )
-            for (model, task), by_metric in scores.items()
-        ]
-    )
-
-
-def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
     """Tabulate means and spread over trainings, and compare conditions; None if no model was trained twice."""
-    repeated = [entry for entry in trainings_scores if any(len(values) > 1 for values in entry.scores.values())]
-    if not repeated:
+    run = MemorizedRun(inputs)
+    scores = _training_scores(run)
+    if not scores:
         return None
-    metrics = list(dict.fromkeys(metric for entry in repeated for metric in entry.scores))
-    comparisons = correct_comparisons(list(_compare_conditions(repeated, metrics)))
-    spread = tuple(_row(entry, metric) for metric in metrics for entry in repeated)
-    columns: tuple[Column, ...] = (
+    comparisons, unshared = _compare_conditions(run)
+    first = run.metrics[0]
+    by_metric = {metric: [entry for entry in comparisons if entry.metric == metric] for metric in run.metrics}
+    tables = [_score_table(scores)]
+    tables += [_difference_table(metric, rows, metric != first) for metric, rows in by_metric.items() if rows]
+    shown = [entry for entry in scores if entry.metric == first]
+    sentences = [_describe_trainings(entry) for entry in shown]
+    findings = training_findings(map(asdict, comparisons))
+    sentences += describe_trainings([finding for finding in findings if finding.metric == first])
+    if unshared:
+        sentences.append(f"Not compared, because they share no statement: {join_pairs(unshared, _MAX_PAIRS)}.")
+    figures = (_bar_figure(shown, first),)
+    title = "Several trainings"
+    return Analysis("trainings", title, _EXPLANATION, tuple(tables), figures, tuple(sentences), findings)
+
+
+def _training_scores(run: MemorizedRun) -> list[TrainingScores]:
+    """Compute the scores of all models that were asked after several trainings."""
+    entries = []
+    for metric in run.metrics:
+        for memorized in run.models:
+            for task in run.inputs.tasks:
+                values = [recalled.values(metric) for recalled in run.repeated(memorized.model, task)]
+                if len(values) > 1:
+                    means = tuple(float(of_training.mean()) for of_training in values)
+                    entries.append(TrainingScores(memorized, task, metric, means))
+    return entries
+
+
+def _compare_conditions(run: MemorizedRun) -> tuple[list[Comparison], list[str]]:
+    """Compare every two models that differ in one respect, by the statements that both were asked.
+
+    Models that differ in conflict are left out if too few statements conflict.
+
+    Returns:
+        The comparisons with the better model first, corrected for each metric, and the pairs without shared statements.
+    """
+    comparisons: list[Comparison] = []
+    unshared: list[str] = []
+    conditions = run.inputs.conditions
+    for first, second in combinations(run.models, 2):
+        pair = (first.model, second.model)
+        if not are_comparable(*(conditions[model] for model in pair)):
+            continue
+        with_conflict = first if first.conflict else second
+        if first.conflict != second.conflict and not is_measurable(*run.count_conflicts(with_conflict)):
+            continue
+        compared = [
+            comparison
+            for metric in run.metrics
+            for task in run.inputs.tasks
+            if task in first.tasks & second.tasks
+            for comparison in run.paired.compare(pair, task, load_metric(metric))
+        ]
+        comparisons += [comparison for comparison in compared if (comparison.trainings or 0) > 1]
+        if not compared:
+            unshared.append(join_names([quote_name(model) for model in pair]))
+    by_metric = ([entry for entry in comparisons if entry.metric == metric] for metric in run.metrics)
+    return [entry for entries in by_metric for entry in correct_comparisons(entries)], unshared
+
+
+def _score_table(scores: Sequence[TrainingScores]) -> Table:
+    columns = (
         *(Column("Model"), Column("asked"), Column("Score"), Column("trainings", "count"), Column("mean", "share")),
         *(Column("standard deviation", "share"), Column("least", "share"), Column("most", "share")),
     )
-    tables = [Table("Scores over trainings.", columns, spread)]
-    if comparisons:
-        columns = (
-            *(Column("Model"), Column("against"), Column("asked"), Column("Score")),
-            *(Column("difference", "points"), Column("p", "p"), Column("trainings", "count")),
-        )
-        rows = tuple((entry.model, entry.other, entry.task, *difference_cells(entry)) for entry in comparisons)
-        tables.append(Table("Differences between trainings of the same seed.", columns, rows))
-    first = metrics[0]
+    return Table("Scores over trainings.", columns, tuple(map(_score_row, scores)))
+
+
+def _score_row(entry: TrainingScores) -> TableRow:
+    values = entry.values
+    head = (entry.memorized.model, entry.task, LABELS.get(entry.metric, entry.metric), len(values))
+    return (*head, mean_over_trainings(values), float(np.std(values, ddof=1)), min(values), max(values))
+
+
+def _difference_table(metric: str, comparisons: Sequence[Comparison], aside: bool) -> Table:
+    columns = (
+        *(Column("Model"), Column("against"), Column("asked"), Column("Score"), Column("difference", "points")),
+        *(Column("p", "p"), Column("statements", "count"), Column("trainings", "count"), Column("detectable", "share")),
+    )
+    rows = tuple(
+        (entry.model, entry.other, entry.task, *difference_cells(entry), entry.detectable) for entry in comparisons
+    )
+    caption = f"Differences in {LABELS.get(metric, metric)} between trainings of the same seed."
+    return Table(caption, columns, rows, aside=aside)
+
+
+def _bar_figure(scores: Sequence[TrainingScores], metric: str) -> Figure:
     bars = tuple(
         {
             "panel": entry.task,
-            "x": entry.model.removeprefix(f"{entry.base}, "),
-            "bar": entry.base,
-            **vars(mean_over_trainings(entry.scores[first])),
+            "x": entry.memorized.model.removeprefix(f"{entry.memorized.base}, "),
+            "bar": entry.memorized.base,
+            **vars(mean_over_trainings(entry.values)),
         }
-        for entry in repeated
+        for entry in scores
     )
-    caption = f"{LABELS.get(first, first)} over trainings: the mean with its 95% interval."
-    sentences = [_describe_trainings(entry, first) for entry in repeated]
-    sentences += [_describe_difference(entry) for entry in comparisons if entry.metric == first and entry.p < 0.05]
-    figure = Figure("bars", caption, bars, legend="Model")
-    return Analysis("trainings", "Several trainings", _EXPLANATION, tuple(tables), (figure,), tuple(sentences))
+    caption = f"{LABELS.get(metric, metric)} over trainings: the mean with its 95% interval."
+    return Figure("bars", caption, bars, legend="Model")
 
 
 def mean_over_trainings(values: Sequence[float]) -> Estimate:
@@ -110,65 +152,18 @@ def mean_over_trainings(values: Sequence[float]) -> Estimate:
 
     A single training, or equal scores, have no interval.
     """
-    mean, (low, high) = float(np.mean(values)), _student_interval(values)
+    mean, (low, high) = float(np.mean(values)), student_interval(values)
     if low is None or high is None:
         return Estimate(mean, n=len(values))
     return Estimate(mean, max(0.0, low), min(1.0, high), len(values))
 
 
-def _student_interval(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
-    count = len(values)
-    deviation = float(np.std(values, ddof=1)) if count > 1 else 0.0
-    if deviation <= 1e-12:
-        return None, None
-    half_width = student_quantile(0.5 + _LEVEL / 2.0, count - 1) * deviation / math.sqrt(count)
-    return float(np.mean(values)) - half_width, float(np.mean(values)) + half_width
-
-
-def _row(training_scores: TrainingScores, metric: str) -> TableRow:
-    values = training_scores.scores[metric]
-    deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    head = (training_scores.model, training_scores.task, LABELS.get(metric, metric), len(values))
-    return (*head, mean_over_trainings(values), deviation, min(values), max(values))
-
-
-def _compare_conditions(repeated: Sequence[TrainingScores], metrics: Sequence[str]) -> Iterator[Comparison]:
-    """Compare every two models that differ in one respect, paired by seed; the better model comes first."""
-    for metric in metrics:
-        for first, second in combinations(repeated, 2):
-            if first.task != second.task or not are_comparable(_condition(first), _condition(second)):
-                continue
-            first_values, second_values = (np.array(entry.scores[metric]) for entry in (first, second))
-            differences = first_values - second_values if len(first_values) == len(second_values) else np.zeros(0)
-            low, high = _student_interval(differences.tolist()) if len(differences) else (None, None)
-            if low is None or high is None:
-                continue
-            mean, count = float(differences.mean()), len(differences)
-            p = student_p_value(mean / (float(differences.std(ddof=1)) / math.sqrt(count)), count - 1)
-            comparison = Comparison(first.task, metric, first.model, second.model, mean, low, high, p, count)
-            yield (
-                comparison
-                if mean >= 0
-                else replace(comparison, model=second.model, other=first.model, difference=-mean, low=-high, high=-low)
-            )
-
-
-def _condition(training_scores: TrainingScores) -> Condition:
-    return Condition(training_scores.base, "", training_scores.condition)
-
-
-def _describe_trainings(training_scores: TrainingScores, metric: str) -> str:
-    values, mean = training_scores.scores[metric], mean_over_trainings(training_scores.scores[metric])
+def _describe_trainings(entry: TrainingScores) -> str:
+    mean = mean_over_trainings(entry.values)
     ends = f" [{100 * mean.low:.1f}, {100 * mean.high:.1f}]" if mean.low is not None and mean.high is not None else ""
-    formatted = join_names([percent(value) for value in values])
+    formatted = join_names([percent(value) for value in entry.values])
     return (
-        f"{quote_name(training_scores.model)} was trained {len(values)} times: {LABELS.get(metric, metric)} on "
-        f"{training_scores.task} is {formatted}, on average {percent(mean.value or 0.0)}{ends}."
-    )
-
-
-def _describe_difference(comparison: Comparison) -> str:
-    return (
-        f"Over {comparison.n} trainings, {quote_name(comparison.model)} is above {quote_name(comparison.other)} on "
-        f"{comparison.task}: {format_paired_difference(comparison)}."
+        f"{quote_name(entry.memorized.model)} was trained {len(entry.values)} times: "
+        f"{LABELS.get(entry.metric, entry.metric)} on {entry.task} is {formatted}, on average "
+        f"{percent(mean.value or 0.0)}{ends}."
     )

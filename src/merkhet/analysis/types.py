@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.comparison import Condition, PairedModels
+from merkhet.analysis.finding_types import Finding
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.core.text import metric_label
@@ -107,11 +108,12 @@ class Analysis:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     sentences: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """Convert the analysis to JSON values; numbers that are not finite become null."""
         plain: dict[str, Any] = _plain(asdict(self))
-        return plain
+        return {**plain, "findings": [finding.as_json() for finding in self.findings]}
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,9 @@ class AnalysisInput:
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """Training condition of each model, if the run trains models under several conditions."""
     repeated_answers: Sequence[pa.Table] = ()
-    """Tables of answers of the same models after trainings with other seeds."""
+    """Answers of the trained models after each further training, with other seeds."""
+    trained: frozenset[str] = frozenset()
+    """Names of the models that the run has trained."""
     seed: int = 0
     unusable_is_wrong: bool = False
     """Whether unusable questions count as wrong."""
@@ -324,7 +328,15 @@ class AnalysisInput:
     def paired(self) -> PairedModels:
         """Answers of all models, paired by question."""
         return PairedModels(
-            self.answer_table, self.questions_by_id, self.clusters, seed=self.seed, statements=bool(self.conditions)
+            self.answer_table,
+            self.questions_by_id,
+            self.clusters,
+            seed=self.seed,
+            classes=self._classes,
+            unusable_is_wrong=self.unusable_is_wrong,
+            statements=bool(self.conditions),
+            trained=self.trained,
+            repeated=self.repeated_answers,
         )
 
     @cached_property

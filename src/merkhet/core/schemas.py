@@ -168,6 +168,12 @@ ANSWERS = TableKind(
     ),
     required=frozenset({"question_id", "model", "probe", "method"}),
 )
+TRAININGS = TableKind(
+    "trainings",
+    pa.schema([("training", pa.int32()), *ANSWERS.schema]),
+    required=ANSWERS.required | {"training"},
+)
+"""Answers after trainings with other seeds; ``training`` counts from 2."""
 SETTINGS = TableKind(
     "settings",
     pa.schema(_strings("question_id", "model", "premises")),

@@ -13,11 +13,12 @@ from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.core.files import write_json
 from merkhet.core.records import Question
-from merkhet.core.schemas import ANSWERS, SCORES, read_table
+from merkhet.core.schemas import SCORES, read_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.score_step import FindingsParams
 from merkhet.engine.shared_tables import run_tables
+from merkhet.engine.training_answers import read_repeated
 from merkhet.metrics.answer_table import LazyRows
 from merkhet.questions.question_files import QuestionSet
 
@@ -66,9 +67,8 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
         unusable_is_wrong=params.findings.scoring.unusable_is_wrong,
         average_over=params.findings.scoring.average_over,
         conditions=params.findings.conditions,
-        repeated_answers=[
-            read_table(ANSWERS, folder / name) for name in context.step.inputs if name.startswith(".merkhet/answers/")
-        ],
+        repeated_answers=read_repeated(folder, context.step.inputs),
+        trained=frozenset(params.findings.trained),
     )
     options = validate(AnalysisOptions, select_options(params.options, params.analyses), "options")
     inputs = replace(inputs, options=options.at(context.home))

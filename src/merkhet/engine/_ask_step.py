@@ -217,6 +217,8 @@ def _write_model_record(context: StepContext[AskParams, AskRuntime], job: AskJob
     }
     if learned:
         record["learned"] = dict(learned.record)
+    if learned or params.soft:
+        record["trained"] = True
     if (context.work / STATISTICS_FILE).is_file():
         statistics = read_json(context.work / STATISTICS_FILE)
         record |= AskStatistics(**statistics).as_record()

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.core.text import join_some, quote_name
+from merkhet.core.text import join_pairs, join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
 
 _MAX_NAMES = 4
@@ -31,6 +31,31 @@ def count_shared_questions(collection: RunCollection, question_ids: Sequence[pa.
             }
         )
     return counts
+
+
+def asked_question_ids(collection: RunCollection, run_index: int, tasks: Collection[str]) -> pa.Array:
+    """Return the ids of the questions of ``tasks`` that a run asked, as :meth:`RunCollection.pair_ids`."""
+    run = collection.runs[run_index]
+    table = run.questions.questions
+    ids = table.filter(pc.is_in(table["task"], value_set=pa.array(sorted(tasks), pa.string())))["question_id"]
+    answered = pc.unique(run.answers["question_id"])
+    return pc.unique(collection.pair_ids(ids.filter(pc.is_in(ids, value_set=answered))))
+
+
+def describe_disjoint_runs(collection: RunCollection) -> list[str]:
+    """Say which runs share no question of their headline tasks, so that their scores cannot be compared."""
+    tasks = {entry["task"] for entry in collection.headline}
+    asked = [asked_question_ids(collection, run_index, tasks) for run_index in range(len(collection.runs))]
+    kind = "statement" if collection.memorized else "question"
+    pairs = [
+        f"{pair['run']} and {pair['other']}" for pair in count_shared_questions(collection, asked) if not pair["both"]
+    ]
+    if not pairs:
+        return []
+    return [
+        f"Not compared, because they share no {kind}: {join_pairs(pairs, _MAX_PAIRS)}. Their scores are about "
+        f"different {kind}s."
+    ]
 
 
 def describe_shared_questions(shared: Sequence[Mapping[str, Any]], kind: str = "questions") -> list[str]:

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Comparison, PairedModels, are_comparable, correct_comparisons
+from merkhet.analysis.question_sets import describe_question_sets, withhold_verdicts
 from merkhet.core.text import join_pairs, join_some, quote_name
+from merkhet.engine._comparability import asked_question_ids
 from merkhet.engine._run_collection import RunCollection
 from merkhet.engine.score_step import question_classes, question_groups
 from merkhet.metrics.bootstrap import class_weights
@@ -30,13 +32,15 @@ class PairedAnswers:
         self.collection, self.headline = collection, list(headline)
         questions = collection.questions
         self.paired = PairedModels(
-            self._select_answers(models),
+            self._select_answers(models, collection.answers),
             questions.by_id(),
             questions.clusters(),
             seed=collection.runs[0].study.seed,
             classes=question_classes(questions, collection.card.get("average_over")),
             unusable_is_wrong=bool(collection.card.get("unusable_is_wrong", False)),
             statements=collection.memorized,
+            trained=collection.trained,
+            repeated=[self._select_answers(models, table) for table in collection.repeated_answers],
         )
         self.models = [model for model in models if model in self.paired.models]
 
@@ -53,7 +57,8 @@ class PairedAnswers:
             for task, metric in self.headline
             for comparison in self.paired.compare(pair, task, metric, groups=groups, column=column)
         ]
-        return [self._with_scores(comparison, groups) for comparison in correct_comparisons(comparisons)]
+        corrected = withhold_verdicts(correct_comparisons(comparisons), self.collection.conditions, self.paired.table)
+        return [self._with_scores(comparison, groups) for comparison in corrected]
 
     def _groups(self, column: str) -> dict[str, str]:
         """Return the value of ``column`` for each question; questions without a value are left out."""
@@ -83,6 +88,11 @@ class PairedAnswers:
             for (reason, names), tasks in tasks_by_reason.items()
         ]
 
+    def describe_question_sets(self, comparisons: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Say on which tasks the compared models of a run were asked different questions, as by their training."""
+        kind = "statements" if self.collection.memorized else "questions"
+        return describe_question_sets(self.paired.table, comparisons, kind)
+
     def methods_by_task(self, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[str, str]]]:
         """Return the probe and method whose answers are compared, by task and model."""
         ways_by_task: dict[str, dict[str, tuple[str, str]]] = {}
@@ -100,15 +110,11 @@ class PairedAnswers:
 
         The ids are those of :meth:`RunCollection.pair_ids`.
         """
-        tasks = pa.array(sorted({task for task, _ in self.headline}), pa.string())
-        table = self.collection.runs[run_index].questions.questions
-        ids = table.filter(pc.is_in(table["task"], value_set=tasks))["question_id"]
-        answered = pc.unique(self.collection.runs[run_index].answers["question_id"])
-        return pc.unique(self.collection.pair_ids(ids.filter(pc.is_in(ids, value_set=answered))))
+        return asked_question_ids(self.collection, run_index, {task for task, _ in self.headline})
 
-    def _select_answers(self, models: Sequence[str]) -> pa.Table:
+    def _select_answers(self, models: Sequence[str], answers: pa.Table) -> pa.Table:
         """Select the answers of the compared models to the compared tasks."""
-        answers, questions = self.collection.answers, self.collection.questions.questions
+        questions = self.collection.questions.questions
         tasks = pa.array(sorted({name for name, _ in self.headline}), pa.string())
         ids = questions.filter(pc.is_in(questions["task"], value_set=tasks))["question_id"].combine_chunks()
         is_selected = pc.is_in(answers["model"], value_set=pa.array(models, pa.string()))
@@ -120,19 +126,21 @@ class PairedAnswers:
             for task, candidate in self.headline
             if (task, candidate.name) == (comparison.task, comparison.metric)
         )
-        shared = self.paired.shared_values((comparison.model, comparison.other), comparison.task, metric)
+        trainings = self.paired.training_values((comparison.model, comparison.other), comparison.task, metric)
         means: list[float | None] = [None, None]
         equal = False
-        if shared is not None:
-            ids, classes = self.paired.table.ids, self.paired.classes[shared.codes]
-            inside = np.ones(len(shared.codes), dtype=bool)
+        if trainings:
+            codes = trainings[0].codes
+            ids, classes = self.paired.table.ids, self.paired.classes[codes]
+            inside = np.ones(len(codes), dtype=bool)
             if groups is not None:
-                inside = np.array([groups.get(ids[code]) == comparison.group for code in shared.codes.tolist()])
+                inside = np.array([groups.get(ids[code]) == comparison.group for code in codes.tolist()])
                 classes = np.zeros_like(classes)
             if inside.any():
                 weights = class_weights(classes[inside])
-                means = [float(np.mean(weights * values[inside])) for values in (shared.first, shared.second)]
-                equal = bool(np.array_equal(shared.first[inside], shared.second[inside]))
+                sides = zip(*((shared.first, shared.second) for shared in trainings), strict=True)
+                means = [float(np.mean([weights * values[inside] for values in side])) for side in sides]
+                equal = all(np.array_equal(shared.first[inside], shared.second[inside]) for shared in trainings)
         properties = {"share": metric.share, "higher_is_better": metric.higher_is_better, "equal": equal}
         return {**asdict(comparison), "value": means[0], "other_value": means[1], **properties}
 

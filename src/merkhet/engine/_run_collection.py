@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,24 @@ class RunCollection:
         """The answers of all runs, with unique model names."""
         return pa.concat_tables(
             [self._rename_models(run.answers, run_index) for run_index, run in enumerate(self.runs)]
+        )
+
+    @cached_property
+    def repeated_answers(self) -> list[pa.Table]:
+        """The answers of trained models after each further training in any run, with unique model names."""
+        parts = [
+            [self._rename_models(table, run_index) for table in run.trainings]
+            for run_index, run in enumerate(self.runs)
+        ]
+        return [pa.concat_tables([table for table in tables if table is not None]) for tables in zip_longest(*parts)]
+
+    @property
+    def trained(self) -> frozenset[str]:
+        """The unique names of the models that the runs trained, and not only asked."""
+        return frozenset(
+            record["name"]
+            for record in self.model_records
+            if (record.get("trained") or "learned" in record) and record.get("kind") != "baseline"
         )
 
     @cached_property

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from merkhet.core.files import path_exists
-from merkhet.core.ids import digest
+from merkhet.core.ids import derived_seed, digest
 from merkhet.core.registry import part_identity
 from merkhet.engine._ask_step import ask
 from merkhet.engine.asker import AskParams, AskRuntime, ModelRuntime
@@ -40,28 +40,48 @@ def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
     study = resolved.study
     if study.learning is not None and study.learning.learner == PRETRAIN:
         return _pretrain_and_ask(resolved)
-    trainings: list[AnyStep] = []
+    learns: list[AnyStep] = []
     asks: list[AnyStep] = []
+    repeated: list[list[AnyStep]] = [[] for _ in range(1, study.trainings)]
     for number, model in enumerate(resolved.models):
-        probes = select_probes(model, study.probes)
-        asks += [make_ask_step(resolved, number, choice) for choice in probes]
+        asks += [make_ask_step(resolved, number, choice) for choice in select_probes(model, study.probes)]
         if study.learning is None or model.kind not in ("masked", "causal"):
             continue
         for task in study.tasks or resolved.suite.tasks:
-            trainings.append(make_learn_step(resolved, number, f"{model.name}, {TUNED}", task))
-            asks += [
-                make_ask_step(
-                    resolved,
-                    number,
-                    choice,
-                    f"{TUNED} for {task}",
-                    name=f"{model.name}, {TUNED}",
-                    tasks=[task],
-                    learned=trainings[-1].outputs[0],
-                )
-                for choice in probes
-            ]
-    return AskingSteps((*trainings, *asks))
+            learn, *tuned_asks = _tune_and_ask(resolved, number, task)
+            learns.append(learn)
+            asks += tuned_asks
+            for training, steps in enumerate(repeated, 1):
+                steps += _tune_and_ask(resolved, number, task, training)
+    return AskingSteps((*learns, *asks), repeated=tuple(map(tuple, filter(None, repeated))))
+
+
+def _tune_and_ask(resolved: ResolvedStudy, number: int, task: str, training: int = 0) -> list[AnyStep]:
+    """Make the step that trains a model on a task, and the steps that ask the trained model.
+
+    Args:
+        training: Number of further trainings before this one, which each have another seed.
+    """
+    model = resolved.models[number]
+    name = f"{model.name}, {TUNED}"
+    learn = make_learn_step(resolved, number, name, task, training=training)
+    label = f"{TUNED} for {task}{training_suffix(training)}"
+    choices = select_probes(model, resolved.study.probes)
+    asks = (
+        make_ask_step(resolved, number, choice, label, name=name, tasks=[task], learned=learn.outputs[0])
+        for choice in choices
+    )
+    return [learn, *asks]
+
+
+def training_seed(seed: int, training: int) -> int:
+    """Return the seed of a training: the seed of the study for the first, a derived seed for each further one."""
+    return derived_seed(seed, "training", str(training)) if training else seed
+
+
+def training_suffix(training: int) -> str:
+    """Return the end of the names of the steps of a further training; empty for the first training."""
+    return f", training {training + 1}" if training else ""
 
 
 def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
@@ -73,24 +93,37 @@ def _pretrain_and_ask(resolved: ResolvedStudy) -> AskingSteps:
     assert learning is not None
     corpus, objectives = resolve_pretraining(learning.settings, resolved.home)
     content = corpus_digest(corpus)
-    trainings: list[AnyStep] = []
+    learns: list[AnyStep] = []
     asks: list[AnyStep] = []
+    repeated: list[list[AnyStep]] = [[] for _ in range(1, study.trainings)]
     for number, model in enumerate(resolved.models):
         probes = select_probes(model, study.probes)
         asks += [make_ask_step(resolved, number, choice) for choice in probes]
         for settings in objectives if model.kind == "masked" else ():
             name = f"{model.name}, {settings.objective}"
-            trainings.append(_pretrain_step(resolved, number, name, settings, corpus, content))
-            artifact = trainings[-1].outputs[0]
-            asks += [
-                make_ask_step(resolved, number, choice, settings.objective, name=name, learned=artifact)
-                for choice in probes
-            ]
-    return AskingSteps((*trainings, *asks))
+            for training in range(study.trainings):
+                learn = _pretrain_step(resolved, number, name, settings, corpus, content, training)
+                label = f"{settings.objective}{training_suffix(training)}"
+                trained_asks = [
+                    make_ask_step(resolved, number, choice, label, name=name, learned=learn.outputs[0])
+                    for choice in probes
+                ]
+                if training:
+                    repeated[training - 1] += [learn, *trained_asks]
+                else:
+                    learns.append(learn)
+                    asks += trained_asks
+    return AskingSteps((*learns, *asks), repeated=tuple(map(tuple, filter(None, repeated))))
 
 
 def _pretrain_step(
-    resolved: ResolvedStudy, number: int, name: str, settings: PretrainSettings, corpus: Path, content: str
+    resolved: ResolvedStudy,
+    number: int,
+    name: str,
+    settings: PretrainSettings,
+    corpus: Path,
+    content: str,
+    training: int = 0,
 ) -> AnyStep:
     """Make the step that continues the pre-training of a model.
 
@@ -99,24 +132,25 @@ def _pretrain_step(
         name: Name of the trained model in tables.
         corpus: Path of the corpus.
         content: Hash of the corpus.
+        training: Number of further trainings before this one, which each have another seed.
     """
     from merkhet.engine.training_steps import PretrainParams, PretrainRuntime, pretrain
     from merkhet.training.artifact import process_settings, result_settings
 
     model = resolved.models[number]
-    stem = f"{number:02d}-{digest([name, PRETRAIN])[:10]}"
+    stem = f"{number:02d}-{digest([name, PRETRAIN, *([training] if training else [])])[:10]}"
     params = PretrainParams(
         name=name,
         kind=model.kind,
         fingerprint=model.fingerprint,
         dtype=model.spec.dtype,
         settings=result_settings(settings),
-        seed=resolved.study.seed,
+        seed=training_seed(resolved.study.seed, training),
         corpus=content,
     )
     runtime = PretrainRuntime(model.spec, public_source(model.source), process_settings(settings), str(corpus))
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/model.safetensors")
-    title = f"pretrain {model.name} by {settings.objective}"
+    title = f"pretrain {model.name} by {settings.objective}{training_suffix(training)}"
     return Step(title, "learn", pretrain, params, runtime, (), outputs)
 
 
@@ -161,6 +195,7 @@ def make_learn_step(
     kinds: Sequence[str] = (),
     start: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
+    training: int = 0,
 ) -> AnyStep:
     """Make the step that trains a model on a task.
 
@@ -172,12 +207,13 @@ def make_learn_step(
         kinds: Kinds of templates to train on.
         start: Paths of the training records (``learned.json``) to start from.
         settings: Learner settings that override those of the study.
+        training: Number of further trainings before this one, which each have another seed.
     """
     from merkhet.engine.training_steps import TrainParams, learn
 
     model, choice = resolved.models[number], resolved.study.learning
     assert choice is not None
-    stem = f"{number:02d}-{digest([name, task, *kinds])[:10]}"
+    stem = f"{number:02d}-{digest([name, task, *kinds, *([training] if training else [])])[:10]}"
     params = TrainParams(
         name=name,
         task=task,
@@ -187,7 +223,7 @@ def make_learn_step(
         learner=choice.learner,
         identity=part_identity(choice.learner, resolved.home),
         settings={**choice.settings, **(settings or {})},
-        seed=resolved.study.seed,
+        seed=training_seed(resolved.study.seed, training),
         kinds=tuple(kinds),
         start=tuple(start),
     )
@@ -196,7 +232,8 @@ def make_learn_step(
     outputs = (f".merkhet/learned/{stem}/learned.json", f".merkhet/learned/{stem}/{weights}")
     of_kind = f" ({', '.join(kinds)})" if kinds else ""
     runtime = ModelRuntime(model.spec, public_source(model.source))
-    return Step(f"learn {task}{of_kind} with {name}", "learn", learn, params, runtime, inputs, outputs)
+    title = f"learn {task}{of_kind} with {name}{training_suffix(training)}"
+    return Step(title, "learn", learn, params, runtime, inputs, outputs)
 
 
 def make_ask_step(

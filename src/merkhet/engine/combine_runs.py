@@ -13,6 +13,7 @@ from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
 from merkhet.engine._analysis_step import make_analysis_input, run_analyses
+from merkhet.engine._comparability import describe_disjoint_runs
 from merkhet.engine._run_collection import RunCollection, collect_runs, concat_distinct
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import question_classes
@@ -50,7 +51,10 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             unusable_is_wrong=card.get("unusable_is_wrong", False),
             statements=collection.memorized,
             conditions=collection.conditions,
+            trained=collection.trained,
+            repeated=collection.repeated_answers,
         )
+        findings["sentences"] += describe_disjoint_runs(collection)
     analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if downstream is not None:
         analyses = [
@@ -139,6 +143,8 @@ def _run_suite_analyses(
         seed=_seed(runs),
         unusable_is_wrong=card.get("unusable_is_wrong", False),
         average_over=card.get("average_over"),
+        trained=collection.trained,
+        repeated_answers=collection.repeated_answers,
     )
     models = {line.model for line in inputs.usable}
     options = [validate(AnalysisOptions, select_options(run.study.options, names), "options") for run in runs]

@@ -35,12 +35,19 @@ from merkhet.engine.record_step import (
     write_report,
 )
 from merkhet.engine.resolve_study import ResolvedStudy
-from merkhet.engine.run_files import CALIBRATION, QUESTION_TABLES
-from merkhet.engine.score_step import FindingsParams, ScoreParams, collect_answers, write_findings, write_scores
+from merkhet.engine.run_files import CALIBRATION, QUESTION_TABLES, TRAININGS_FILE
+from merkhet.engine.score_step import (
+    FindingsParams,
+    ScoreParams,
+    collect_answers,
+    write_findings,
+    write_scores,
+)
 from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.study import make_study, study_yaml
 from merkhet.engine.suite import AskingSteps
 from merkhet.engine.suite_card import HeadlineScore
+from merkhet.engine.training_answers import TrainingsParams, collect_trainings
 from merkhet.knowledge.source_lookup import source_identity
 from merkhet.questions.losses import summarize_losses
 from merkhet.questions.question_files import ABOUT_FILE, QUESTION_FILES, TRAINING_FILE, read_card
@@ -84,7 +91,10 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         conditions=asking.conditions,
         remarks=asking.remarks,
         counting=_counting_baselines(asking),
+        trained=asking.trained,
     )
+    trainings = _trainings_step(asking)
+    repeated = tuple(name for step in trainings for name in step.outputs)
     analyses = _analysis_steps(resolved, findings, asking)
     # With several conditions, the findings repeat the sentences of the analyses.
     analyses_files = tuple(name for step in analyses for name in step.outputs)
@@ -92,8 +102,9 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         (
             *suite.build_steps(resolved),
             *asking.steps,
-            *asking.repeated,
+            *(step for training in asking.repeated for step in training),
             Step("collect", "score", collect_answers, NOTHING, NOTHING, answers, ("answers.parquet",)),
+            *trainings,
             *((labels,) if labels else ()),
             Step(
                 "score",
@@ -111,7 +122,10 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 write_findings,
                 findings,
                 NOTHING,
-                (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *(analyses_files if asking.conditions else ())),
+                (
+                    *(*QUESTION_TABLES, "answers.parquet", "scores.parquet", *repeated),
+                    *(analyses_files if asking.conditions else ()),
+                ),
                 ("findings.json",),
             ),
             make_calibration_step(_probes(resolved, asking), resolved.home),
@@ -127,6 +141,21 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
             *make_report_steps(resolved, analyses_files),
         )
     )
+
+
+def _trainings_step(asking: AskingSteps) -> tuple[AnyStep, ...]:
+    """Make the step that collects the answers after further trainings; return an empty tuple if there are none."""
+    files = [
+        (number, step.outputs[0])
+        for number, training in enumerate(asking.repeated, 2)
+        for step in training
+        if step.kind == "ask"
+    ]
+    if not files:
+        return ()
+    params = TrainingsParams(tuple(number for number, _ in files))
+    inputs = tuple(name for _, name in files)
+    return (Step("collect trainings", "score", collect_trainings, params, NOTHING, inputs, (TRAININGS_FILE,)),)
 
 
 def make_study_step(resolved: ResolvedStudy) -> Step[StudyParams, Nothing]:
@@ -304,6 +333,6 @@ def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: A
     )
     labels = asking.label_premises.outputs if asking.label_premises else ()
     records = tuple(step.outputs[0] for step in asking.trainings)
-    repeated = tuple(step.outputs[0] for step in asking.repeated if step.kind == "ask")
+    repeated = (TRAININGS_FILE,) if asking.repeated else ()
     inputs = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *labels, *records, *repeated)
     return (Step("examine", "analyse", write_analyses, params, NOTHING, inputs, ("analyses.json",)),)

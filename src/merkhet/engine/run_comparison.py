@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison_text import give_verdict, summarize_groups
 from merkhet.analysis.differences import is_significant, orient_to
+from merkhet.analysis.training_comparison import is_trained, training_findings
+from merkhet.analysis.training_text import describe_trainings
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.text import join_names, quote_name
 from merkhet.engine._comparability import comparability_remarks, count_shared_questions, describe_shared_questions
@@ -84,8 +86,12 @@ def compare_runs(
     shared = count_shared_questions(collection, question_ids)
     verb = "recalls more" if collection.memorized else "knows more"
     verb = verb if collection.baselines.isdisjoint(pairing.models) else "scores higher"
-    verdict = give_verdict(comparisons, reference, verb)
-    side_by_pair = {frozenset((pair.model, pair.other)): pair.model for pair in verdict.pairs}
+    # A difference that involves a trained model is about its trainings, and has sentences of its own.
+    tested = [comparison for comparison in comparisons if not is_trained(comparison)]
+    verdict = give_verdict(tested, reference, verb)
+    findings = training_findings(comparisons)
+    side_by_pair = {frozenset((row["model"], row["other"])): row["model"] for row in reversed(comparisons)}
+    side_by_pair |= {frozenset((pair.model, pair.other)): pair.model for pair in verdict.pairs}
     if choice.against is not None:
         side_by_pair = {pair: next(name for name in pair if name != choice.against) for pair in side_by_pair}
     groups = _orient(
@@ -93,7 +99,7 @@ def compare_runs(
         side_by_pair,
     )
     sentences = (
-        list(verdict.sentences)
+        [*verdict.sentences, *describe_trainings(findings)]
         if comparisons
         else [_explain_nothing_compared(collection, pairing.models, all_models, shared, question_ids)]
     )
@@ -113,16 +119,25 @@ def compare_runs(
         oriented=_orient(comparisons, side_by_pair),
         column=choice.by,
         groups=groups,
-        group_sentences=summarize_groups(groups, choice.by) if choice.by and comparisons else [],
+        group_sentences=_describe_groups(groups, choice.by) if choice.by and comparisons else [],
         shared=shared,
         question_remarks=describe_shared_questions(shared, "statements" if collection.memorized else "questions"),
         remarks=[
             *metric_remarks,
             *pairing.explain_missing(pairs, comparisons),
+            *([] if len(runs) > 1 else pairing.describe_question_sets(comparisons)),
             *comparability_remarks(collection, set(pairing.models), question_ids, pairing.methods_by_task(pairs)),
         ],
         extrinsic=correlate_downstream(collection, downstream) if downstream is not None else [],
     )
+
+
+def _describe_groups(groups: Sequence[Mapping[str, Any]], column: str) -> list[str]:
+    """Describe differences within groups; groups without a test, as after one training, have no sentence."""
+    tested = [group for group in groups if group.get("p") is not None]
+    if groups and not tested:
+        return [f"By {column}, no difference is tested: see above why these models get no verdict."]
+    return summarize_groups(tested, column)
 
 
 def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tuple[list[tuple[str, str]], list[str]]:

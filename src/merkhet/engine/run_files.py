@@ -21,6 +21,8 @@ FACTS_FILE = ".merkhet/facts.parquet"
 ABOUT_FACTS = ".merkhet/facts.json"
 ABOUT_SETS = ".merkhet/sets.json"
 PREMISE_LABELS = "settings.parquet"
+TRAININGS_FILE = "trainings.parquet"
+"""Answers of trained models after further trainings with other seeds."""
 SHARD_FILE = ".merkhet/shard.json"
 
 

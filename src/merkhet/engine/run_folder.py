@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
-from merkhet.core.schemas import ANSWERS, SCORES, read_table
+from merkhet.core.schemas import ANSWERS, SCORES, TRAININGS, read_table
 from merkhet.engine.executor import INTERNAL
-from merkhet.engine.run_files import QUESTION_TABLES, SHARD_FILE, read_json
+from merkhet.engine.run_files import QUESTION_TABLES, SHARD_FILE, TRAININGS_FILE, read_json
 from merkhet.engine.study import Study, make_study, read_study
+from merkhet.engine.training_answers import split_trainings
 from merkhet.questions.question_files import QuestionSet, read_questions
 
 
@@ -64,6 +65,12 @@ class Run:
     def answers(self) -> pa.Table:
         """The table of answers."""
         return read_table(ANSWERS, self.verified_file("answers.parquet"))
+
+    @cached_property
+    def trainings(self) -> list[pa.Table]:
+        """Answers of trained models after each further training; empty if every model was trained at most once."""
+        file = self.verified_file(TRAININGS_FILE)
+        return split_trainings(read_table(TRAININGS, file)) if file.is_file() else []
 
     @cached_property
     def questions(self) -> QuestionSet:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.engine.resolve_study import Request, ResolvedStudy, memorizes, resolve_study
+from merkhet.engine.run_files import TRAININGS_FILE
 from merkhet.engine.run_folder import Run
 
 if TYPE_CHECKING:
@@ -87,3 +88,5 @@ def _execute(resolved: ResolvedStudy, plan: Plan, folder: Path, progress: Progre
             execute(plan, folder, resolved.home, reporter)
     if resolved.study.report == "none":  # A report from an earlier run in this folder may show old scores.
         (folder / "report.html").unlink(missing_ok=True)
+    if resolved.study.trainings == 1:
+        (folder / TRAININGS_FILE).unlink(missing_ok=True)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
 from merkhet.analysis.findings import ALL_ASKED, summarize_findings
+from merkhet.analysis.training_text import ONE_TRAINING
 from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
@@ -21,6 +22,7 @@ from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import ScoringRule
+from merkhet.engine.training_answers import read_repeated
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers
 from merkhet.questions.answer_counts import NO_COUNTS
@@ -65,6 +67,8 @@ class FindingsParams:
     """Sentences that are appended to the findings."""
     counting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tasks of each baseline that answers by answer counts, by its name; no tasks means all."""
+    trained: tuple[str, ...] = ()
+    """Names of the models that the run trains."""
 
     def headline_metrics(self, questions: pa.Table, scores: pa.Table, home: Path) -> list[tuple[str, Metric]]:
         """Return the task and the loaded metric of each headline score."""
@@ -115,6 +119,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     params = context.params
     tables = run_tables(context.folder)
     scores = read_table(SCORES, context.folder / "scores.parquet")
+    repeated = read_repeated(context.folder, context.step.inputs)
     findings = summarize_findings(
         scores=scores.to_pylist(),
         answers=tables.answers,
@@ -128,6 +133,8 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         unusable_is_wrong=params.scoring.unusable_is_wrong,
         statements=params.scoring.statements,
         conditions=params.conditions,
+        trained=params.trained,
+        repeated=repeated,
     )
     if params.conditions:  # Sentences about the effects of conditions come from the analyses.
         analyses = read_json(context.folder / "analyses.json")
@@ -136,6 +143,9 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     if missing and ALL_ASKED in findings["sentences"]:
         findings["sentences"].remove(ALL_ASKED)
     findings["sentences"] += [*missing, *params.remarks]
+    if params.trained and not repeated:
+        findings["sentences"].append(ONE_TRAINING)
+    findings["sentences"] = list(dict.fromkeys(findings["sentences"]))
     write_json(context.folder / "findings.json", findings)
 
 

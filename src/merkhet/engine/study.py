@@ -53,13 +53,15 @@ class ProbeChoice(BaseModel):
 
 
 class LearningChoice(BaseModel):
-    """The training of a study: learner, its settings, and the maximum number of items per task to learn from."""
+    """The training of a study: learner, settings, number of trainings, maximum number of training items per task."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     learner: str = "cloze"
     settings: dict[str, Any] = Field(default_factory=dict)
     limit: int | None = Field(default=None, ge=1)
+    trainings: int = Field(default=1, ge=1, le=100)
+    """Number of trainings of every model, each with another seed."""
 
 
 class Study(BaseModel):
@@ -87,6 +89,11 @@ class Study(BaseModel):
     def trains(self) -> bool:
         """Whether the study needs questions of the splits train and dev, for training or as examples in prompts."""
         return self.learning is not None or self.shots > 0
+
+    @property
+    def trainings(self) -> int:
+        """Number of trainings of every model: ``learning.trainings``, or ``options.trainings`` if that is larger."""
+        return max(self.learning.trainings if self.learning else 1, int(self.options.get("trainings") or 1))
 
     @property
     def shots(self) -> int:

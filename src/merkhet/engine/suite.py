@@ -31,8 +31,8 @@ class AskingSteps:
     steps: tuple[AnyStep, ...]
     label_premises: AnyStep | None = None
     """Step that records how premises were given to each model; None if no question has premises."""
-    repeated: tuple[AnyStep, ...] = ()
-    """Steps that train and ask the same models with other seeds. Their answers are analyzed, but not scored."""
+    repeated: tuple[tuple[AnyStep, ...], ...] = ()
+    """Steps of each further training, with other seeds. Their answers are analyzed, but not scored."""
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """Training condition of each model; empty unless models are trained under several conditions."""
     remarks: tuple[str, ...] = ()
@@ -47,6 +47,11 @@ class AskingSteps:
     def trainings(self) -> tuple[AnyStep, ...]:
         """The steps that train a model."""
         return tuple(step for step in self.steps if step.kind == "learn")
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Names of the models that are trained."""
+        return tuple(dict.fromkeys(step.params.name for step in self.trainings))
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,12 @@ def difference_chart(comparisons: Sequence[Mapping[str, Any]]) -> NamedChart | N
         f"Paired differences of models{' in percentage points' if shares else ''}",
         "Thin lines are 95% intervals; filled points are significant differences "
         f"(Holm-corrected p < {SIGNIFICANCE_LEVEL:g}), open points are not",
+        "Models that were trained once have intervals over questions and no test"
+        if any(pair.get("trainings") == 1 for pair in plotted)
+        else "",
+        "Intervals of models that were trained several times are over trainings"
+        if any((pair.get("trainings") or 1) > 1 for pair in plotted)
+        else "",
         sample_size_text([int(pair.get("n") or 0) for pair in plotted], "questions per pair"),
         more,
     )

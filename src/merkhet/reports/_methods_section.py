@@ -264,7 +264,9 @@ def _statistics(data: ReportData, cite: StatisticsCiter) -> dict[str, Any] | Non
     rows = overall_rows(data.scores)
     if not rows:
         return None
-    pairs = list(data.findings.get("comparisons") or ())
+    every_pair = list(data.findings.get("comparisons") or ())
+    pairs = [pair for pair in every_pair if pair.get("trainings") is None]
+    trained = [pair for pair in every_pair if pair.get("trainings") is not None]
     reasons = data.findings.get("unusable")
     recorded = data.answers.num_rows - data.answers["unusable"].null_count
     metrics = describe_metrics(str(row["metric"]) for row in rows)
@@ -279,6 +281,9 @@ def _statistics(data: ReportData, cite: StatisticsCiter) -> dict[str, Any] | Non
         "permutations": inspect.signature(paired_difference).parameters["flips"].default,
         "closed_form_above": MAX_BOOTSTRAP_FACTS if any(row.get("probe") == "recall" for row in rows) else None,
         "pairs": len(pairs),
+        "trained_pairs": len(trained),
+        "tested_trainings": sum(pair.get("p") is not None for pair in trained),
+        "untested_trainings": sum(pair["trainings"] == 1 for pair in trained),
         "closed_form_tests": bool(data.record.get("recalls")),
         "has_q": len(pairs) > 1 and _any_number(pairs, "q"),
         **{f"has_{name}": _any_number(pairs, name) for name in ("mcnemar", "effect", "detectable")},

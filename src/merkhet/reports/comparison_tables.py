@@ -73,9 +73,22 @@ _TESTS = {
         "share",
         "the smallest true difference that one uncorrected test detects with 80% power.",
     ),
+    "trainings": PairedTest(
+        "trainings",
+        "trainings",
+        "count",
+        "number of trainings of each model that the row is based on. With several, the interval and p are Student’s "
+        "over trainings of the same seed. With one, the interval is over questions, and there is no p: one training "
+        "cannot tell an effect of the condition from the luck of a seed.",
+    ),
     "n": PairedTest("questions", "questions", "count"),
     "facts": PairedTest("facts", "facts", "count"),
 }
+_T_TEST = (
+    "paired t test over trainings of the same seed, Holm-corrected over all rows; "
+    f"a difference with p < {SIGNIFICANCE_LEVEL} is significant."
+)
+"""Meaning of p if all compared models were trained by the run."""
 _SHOWN = tuple(key for key in _TESTS if key not in ("p", "p_raw"))
 """Keys of the tests, other than p, in tables with a legend."""
 
@@ -184,11 +197,14 @@ def legend(comparisons: Sequence[Comparison]) -> list[tuple[str, str]]:
     metrics = dict.fromkeys(
         fmt.metric_label(str(pair["metric"])) for pair in comparisons if not pair.get("higher_is_better", True)
     )
+    untrained = [pair for pair in comparisons if pair.get("trainings") is None]
+    trained = len(untrained) < len(comparisons)
+    over = " over resampled facts, or over trainings (see there)" if trained else " over resampled facts"
     return [
         ("scores", "on the questions that both models were asked; in percent if they are shares."),
-        ("difference", "first model minus second, in points, with its 95% interval over resampled facts."),
+        ("difference", f"first model minus second, in points, with its 95% interval{over}."),
         *((name, "lower is better; the sign of its difference is flipped, so that + is better.") for name in metrics),
-        (_TESTS["p"].label, _TESTS["p"].meaning),
+        (_TESTS["p"].label, _T_TEST if not untrained else _TESTS["p"].meaning),
         *explain_tests(comparisons),
     ]
 
@@ -269,6 +285,8 @@ def _verdict_cell(pair: Comparison) -> TableCell:
     low, high, p = (fmt.finite_or_none(pair.get(name)) for name in ("low", "high", "p"))
     if low is None or high is None:
         return TableCell("insufficient data")
+    if p is None and pair.get("trainings") is not None:
+        return TableCell("none: one training" if pair["trainings"] == 1 else "none: too few questions")
     # The interval is not corrected for multiple comparisons, but p is.
     if (low > 0 or high < 0) and (p is None or p < SIGNIFICANCE_LEVEL):
         return TableCell(f"{fmt.printable(pair.get('model' if low > 0 else 'other', ''))} is ahead", best=True)

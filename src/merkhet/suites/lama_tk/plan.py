@@ -10,9 +10,9 @@ from typing import Any
 from merkhet.analysis.comparison import Condition as TrainingCondition
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import digest
 from merkhet.core.settings import make_settings
-from merkhet.engine.ask_planning import public_source
+from merkhet.engine.ask_planning import public_source, training_seed, training_suffix
 from merkhet.engine.asker import ModelRuntime
 from merkhet.engine.memorize_steps import (
     RecallParams,
@@ -68,10 +68,6 @@ EXPERIMENT_ANALYSES: Mapping[str, tuple[str | AnalysisFunction, ...]] = {
     "implicit": (implicit, "cutoffs", "trainings"),
 }
 """Analyses that each experiment reports."""
-ONE_TRAINING = (
-    "Every model was trained once: intervals and p-values are about these trainings, and another seed may give other "
-    "differences (options.trainings trains several times)."
-)
 FREQUENCY = "frequency"
 NO_BASELINE = (
     f"The baseline {FREQUENCY} is left out: it counts answers in facts that no statement asks about, and there are "
@@ -181,7 +177,7 @@ def make_memorizing_suite(
         published=suite.published,
         analyses=EXPERIMENT_ANALYSES[experiment],
         experiment=experiment,
-        memory=Memory(design, options.trainings, has_counts),
+        memory=Memory(design, resolved.study.trainings, has_counts),
         names=suite.relation_names(resolved.study, resolved.home),
     )
 
@@ -273,14 +269,14 @@ class Memory:
         models = [(number, condition) for number in range(len(resolved.models)) for condition in self.design.conditions]
         first = [step for number, condition in models for step in self._model_steps(resolved, number, condition)]
         repeated = [
-            step
+            tuple(
+                step
+                for number, condition in models
+                for step in self._model_steps(resolved, number, condition, training)
+            )
             for training in range(1, self.trainings)
-            for number, condition in models
-            for step in self._model_steps(resolved, number, condition, training)
         ]
         baselines = self._baseline_steps() if self.has_counts else []
-        remarks = [] if self.has_counts else [NO_BASELINE]
-        remarks += [] if self.trainings > 1 else [ONE_TRAINING]
         asks = [step for step in (*first, *baselines) if step.kind == "ask"]
         return AskingSteps(
             (*first, *baselines),
@@ -288,7 +284,7 @@ class Memory:
             conditions={
                 step.params.name: TrainingCondition(step.params.base, **step.params.condition) for step in asks
             },
-            remarks=tuple(remarks),
+            remarks=() if self.has_counts else (NO_BASELINE,),
         )
 
     def _baseline_steps(self) -> list[AnyStep]:
@@ -325,7 +321,7 @@ class Memory:
         """
         model, study = resolved.models[number], resolved.study
         model_label = f"{model.name}, {condition.label}"
-        name = f"{model_label}, training {training + 1}" if training else model_label
+        name = f"{model_label}{training_suffix(training)}"
         stem = f"{number:02d}-{_slug(name)}-{digest([name, MEMORIZE])[:6]}"
         base_settings = study.learning.settings if study.learning else {}
         settings = make_settings(MemorizeSettings, {**base_settings, **condition.settings})
@@ -340,7 +336,7 @@ class Memory:
                 kind=model.kind,
                 dtype=model.spec.dtype,
                 settings=result_settings(settings),
-                seed=derived_seed(study.seed, "training", str(training)) if training else study.seed,
+                seed=training_seed(study.seed, training),
             ),
             WeightRuntime(model.spec, source, process_settings(settings)),
             (SYMBOLS_FILE, set_file(condition.stored)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from merkhet.engine.ask_planning import make_ask_step, make_learn_step, select_probes
+from merkhet.engine.ask_planning import make_ask_step, make_learn_step, select_probes, training_suffix
 from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Step
 from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.run_files import PREMISE_LABELS, QUESTION_TABLES
@@ -33,18 +33,28 @@ def asking_steps(resolved: ResolvedStudy) -> AskingSteps:
     If the study has reasoning tasks, a final step labels the premises.
     """
     steps: list[AnyStep] = []
+    repeated: list[list[AnyStep]] = [[] for _ in range(1, resolved.study.trainings)]
     for number in range(len(resolved.models)):
-        steps += _ModelSteps(resolved, number).steps()
+        model_steps = _ModelSteps(resolved, number)
+        steps += [*model_steps.steps(), *model_steps.soft_steps()]
+        for training, training_steps in enumerate(repeated, 1):
+            training_steps += _ModelSteps(resolved, number, training).soft_steps()
     asks_rules = any(task.removesuffix("-choice") in RULES for task in _tasks(resolved))
-    return AskingSteps(tuple(steps), _label_step(resolved) if asks_rules else None)
+    label_premises = _label_step(resolved) if asks_rules else None
+    return AskingSteps(tuple(steps), label_premises, tuple(map(tuple, filter(None, repeated))))
 
 
 class _ModelSteps:
-    """Planner of the steps of one model."""
+    """Planner of the steps of one model.
 
-    def __init__(self, resolved: ResolvedStudy, number: int) -> None:
+    Args:
+        training: Number of further trainings before this one, which each have another seed.
+    """
+
+    def __init__(self, resolved: ResolvedStudy, number: int, training: int = 0) -> None:
         self.resolved = resolved
         self.number = number
+        self.training = training
         self.model = resolved.models[number]
         self.options = OntoprobeOptions.of(resolved.study)
         centre = "unknown" if self.options.compat == "paper" else "mask"
@@ -61,6 +71,7 @@ class _ModelSteps:
         self.choice = [task for task in CHOICE if task in chosen]
 
     def steps(self) -> list[AnyStep]:
+        """Plan the questions that are asked with manual templates."""
         steps: list[AnyStep] = []
         for choice in self.probes:
             if self.memorizing:
@@ -72,6 +83,11 @@ class _ModelSteps:
                 steps.append(self._ask(choice, "reasoning", tasks=tasks, **self.rule_settings))
             if self.choice:
                 steps.append(self._ask(choice, "choice", tasks=self.choice, **self.rule_settings))
+        return steps
+
+    def soft_steps(self) -> list[AnyStep]:
+        """Plan the learning of soft prompts, and the questions that are asked with them."""
+        steps: list[AnyStep] = []
         learns = self.resolved.study.learning is not None and self.model.kind in ("masked", "causal")
         ranked = next((choice for choice in self.probes if choice.probe == "rank"), None)
         if not learns or ranked is None:
@@ -130,14 +146,24 @@ class _ModelSteps:
 
     def _ask_soft(self, choice: ProbeChoice, loss: str, about: str, **settings: Any) -> AnyStep:
         name = soft_name(self.model.name, loss)
-        return make_ask_step(self.resolved, self.number, choice, f"{about}, soft ({loss})", name=name, **settings)
+        label = f"{about}, soft ({loss}){training_suffix(self.training)}"
+        return make_ask_step(self.resolved, self.number, choice, label, name=name, **settings)
 
     def _learn(self, task: str, loss: str, **arguments: Any) -> AnyStep:
         settings = {**arguments.pop("settings", {}), "loss": loss}
         if self.options.compat:
             settings["compat"] = self.options.compat
         name = soft_name(self.model.name, loss)
-        return make_learn_step(self.resolved, self.number, name, task, weights=WEIGHTS, settings=settings, **arguments)
+        return make_learn_step(
+            self.resolved,
+            self.number,
+            name,
+            task,
+            weights=WEIGHTS,
+            settings=settings,
+            training=self.training,
+            **arguments,
+        )
 
 
 def soft_name(model: str, loss: str) -> str:

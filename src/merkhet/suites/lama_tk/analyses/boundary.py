@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -18,11 +19,11 @@ from merkhet.analysis.memorized_run import (
     Recalled,
     describe_side,
     difference_cells,
-    format_paired_difference,
     format_score,
     make_comparisons,
     template_part,
 )
+from merkhet.analysis.training_comparison import training_findings
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.text import quote_name
 from merkhet.metrics.ranks import FloatArray
@@ -67,6 +68,7 @@ def boundaries(inputs: AnalysisInput) -> Analysis | None:
         tuple(tables),
         (_bar_figure(run, conditions),),
         tuple(sentences),
+        training_findings(map(asdict, differences)),
     )
 
 
@@ -105,7 +107,7 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
 
 def _compare_with_none(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
     """Compare each model trained with times left out to the same base model trained with none left out."""
-    differences = {}
+    differences = []
     for memorized in conditions:
         same_base = (candidate for candidate in conditions if candidate.base == memorized.base)
         twin = next((candidate for candidate in same_base if not candidate.condition["dynamic"]), None)
@@ -117,7 +119,7 @@ def _compare_with_none(run: MemorizedRun, conditions: Sequence[MemorizedModel]) 
             pair = (memorized.model, twin.model)
             for name in ("stored",) if task == STATEMENT else ("both", *_TEMPLATES):
                 only = ("template", partial(_has_name, name=name)) if name in _TEMPLATES else None
-                differences[(name, metric, *pair)] = run.difference(pair, task, metric, name, metric, only=only)
+                differences.append((name, run.difference(pair, task, metric, name, metric, only=only)))
     return make_comparisons(differences)
 
 
@@ -139,6 +141,7 @@ def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequenc
     columns = (
         *(Column("Model"), Column("times left out"), Column("asked"), Column("Score")),
         *(Column("against none left out", "points"), Column("p", "p"), Column("n", "count")),
+        Column("trainings", "count"),
     )
     return Table("Models with times left out, compared with none left out on the same statements.", columns, rows)
 
@@ -234,9 +237,8 @@ def _describe_base(
         key = ("both", "acc@1", memorized.model)
         change = next((paired for paired in differences if (paired.task, paired.metric, paired.model) == key), None)
         if change is not None:
-            text += f"; {describe_side(change)} the same with none left out ({format_paired_difference(change)})"
-        if (above_baseline := run.above_baseline(memorized, BOUNDARY, "acc@1")) is not None:
-            lead, _ = above_baseline
-            text += f"; {describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})"
+            text += f"; {describe_side(change, 'the same with none left out')}"
+        if (lead := run.above_baseline(memorized, BOUNDARY, "acc@1")) is not None:
+            text += f"; {describe_side(lead, 'the baseline frequency')}"
         sentences.append(f"{text}.")
     return sentences

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.comparison import Comparison
+from merkhet.analysis.comparison import Comparison, correct_comparisons
 from merkhet.analysis.memorized_run import (
     INTERVALS,
     LABELS,
@@ -17,13 +19,11 @@ from merkhet.analysis.memorized_run import (
     describe_side,
     difference_cells,
     drop_missing_baseline,
-    format_paired_difference,
     format_score,
-    make_comparisons,
 )
+from merkhet.analysis.training_comparison import compare_trainings, training_findings
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Figure, Table, TableRow
 from merkhet.core.text import quote_name
-from merkhet.metrics.bootstrap import PairedDifference
 
 IMPLICIT, ORDER = "implicit", "order"
 WITHIN, PARAPHRASE = "within", "paraphrase"
@@ -60,6 +60,7 @@ def implicit(inputs: AnalysisInput) -> Analysis | None:
         tuple(tables),
         (_bar_figure(run, conditions),),
         tuple(sentences),
+        training_findings(map(asdict, transfer.values())),
     )
 
 
@@ -101,25 +102,30 @@ def _score_table(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Tab
     return drop_missing_baseline(Table(caption, columns, tuple(rows)))
 
 
-def _compare_wordings(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
-    """Compare each model's scores in the unseen wording with those in the stored wording, on the same facts."""
-    differences = {}
+def _compare_wordings(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> dict[tuple[str, str], Comparison]:
+    """Compare scores in the unseen wording with those in the stored wording on the same facts, by model and metric."""
+    differences: dict[tuple[str, str], Comparison] = {}
     for memorized in conditions:
         if IMPLICIT not in memorized.tasks:
             continue
-        recalled = run.recalled(memorized.model, IMPLICIT)
+        repeated = run.repeated(memorized.model, IMPLICIT)
         for metric in run.metrics:
-            difference = _paired_wordings(recalled, metric, run.seed_for("wordings", metric))
-            if difference is not None:
-                differences[IMPLICIT, metric, memorized.model, WITHIN] = difference
-    return make_comparisons(differences)
+            compared = _paired_wordings(repeated, metric, run.seed_for("wordings", metric))
+            if compared is not None:
+                names = (IMPLICIT, metric, f"{memorized.model}, {PARAPHRASE}", f"{memorized.model}, {WITHIN}")
+                differences[memorized.model, metric] = Comparison(*names, **compared)
+    return dict(zip(differences, correct_comparisons(list(differences.values())), strict=True))
 
 
-def _paired_wordings(recalled: Recalled, metric: str, seed: int) -> tuple[PairedDifference, int] | None:
-    """Compute the score of ``paraphrase`` minus that of ``within``, and the number of facts asked in both wordings.
+def _paired_wordings(repeated: Sequence[Recalled], metric: str, seed: int) -> dict[str, Any] | None:
+    """Compute the score of ``paraphrase`` minus that of ``within`` over the trainings, on facts asked in both wordings.
 
-    The first statement of a fact in each wording counts. Return None if no fact was asked in both.
+    The first statement of a fact in each wording counts. Return None if too few facts were asked in both.
+
+    Args:
+        repeated: The same statements with the answers after each training.
     """
+    recalled = repeated[0]
     rows: dict[str, dict[str, int]] = {PARAPHRASE: {}, WITHIN: {}}
     for row, (fact, template) in enumerate(zip(recalled.facts, recalled.template_parts(1), strict=True)):
         if template in rows:
@@ -128,16 +134,18 @@ def _paired_wordings(recalled: Recalled, metric: str, seed: int) -> tuple[Paired
     if not shared:
         return None
     paraphrase, within = (np.array([rows[name][fact] for fact in shared]) for name in (PARAPHRASE, WITHIN))
-    values = recalled.values(metric)
-    return recalled.clusters.take(within).difference(values[paraphrase], values[within], seed), len(shared)
+    values = [training.values(metric) for training in repeated]
+    sides = [(of_training[paraphrase], of_training[within]) for of_training in values]
+    compared = compare_trainings(sides, recalled.clusters.take(within), seed)
+    return None if compared is None else {**compared, "n": len(shared)}
 
 
-def _difference_table(conditions: Sequence[MemorizedModel], differences: Sequence[Comparison]) -> Table:
+def _difference_table(conditions: Sequence[MemorizedModel], differences: Mapping[tuple[str, str], Comparison]) -> Table:
     bases = {memorized.model: memorized.base for memorized in conditions}
-    rows = tuple((bases[paired.model], *difference_cells(paired)) for paired in differences)
+    rows = tuple((bases[model], *difference_cells(compared)) for (model, _), compared in differences.items())
     columns = (
         *(Column("Model"), Column("Score"), Column("paraphrase against within", "points")),
-        *(Column("p", "p"), Column("facts", "count")),
+        *(Column("p", "p"), Column("facts", "count"), Column("trainings", "count")),
     )
     return Table("The same facts in another wording, compared with the stored wording.", columns, rows)
 
@@ -158,26 +166,26 @@ def _bar_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> Figu
     return Figure("bars", f"{LABELS[metric]} by what is asked.", tuple(rows), percent=True, y=LABELS[metric])
 
 
-def _describe_model(run: MemorizedRun, memorized: MemorizedModel, differences: Sequence[Comparison]) -> list[str]:
+def _describe_model(
+    run: MemorizedRun, memorized: MemorizedModel, differences: Mapping[tuple[str, str], Comparison]
+) -> list[str]:
     sentences = []
-    key = (memorized.model, "acc@1")
-    change = next((paired for paired in differences if (paired.model, paired.metric) == key), None)
+    change = differences.get((memorized.model, "acc@1"))
     cells = [run.cell(memorized.model, IMPLICIT, "acc@1", template=name) for name in (WITHIN, PARAPHRASE)]
     if change is not None:
         sentences.append(
             f"{quote_name(memorized.base)}, a year inside: Acc@1 {format_score(cells[0])} in stored words; "
-            f"{format_score(cells[1])} in words that it never saw, {describe_side(change)} the stored ones on the same "
-            f"facts ({format_paired_difference(change)})."
+            f"{format_score(cells[1])} in words that it never saw, on the same facts "
+            f"{describe_side(change, 'the stored ones')}."
         )
     for task, topic in ((IMPLICIT, "on years inside"), (ORDER, "on order")):
-        above_baseline = run.above_baseline(memorized, task, "acc@1") if "acc@1" in run.metrics else None
+        lead = run.above_baseline(memorized, task, "acc@1") if "acc@1" in run.metrics else None
         cell = run.cell(memorized.model, task, "acc@1")
         if cell is None:
             continue
         against = ""
-        if above_baseline is not None:
-            lead, _ = above_baseline
-            against = f", {describe_side(lead)} the baseline frequency ({format_paired_difference(lead)})"
+        if lead is not None:
+            against = f", {describe_side(lead, 'the baseline frequency')}"
         sentences.append(
             f"{quote_name(memorized.base)} {topic} ({cell.n:,} questions): Acc@1 {format_score(cell)}{against}."
         )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 
 from merkhet.analysis.comparison import Comparison
+from merkhet.analysis.differences import is_significant
+from merkhet.analysis.finding_types import Finding, Kind, Verdict
 from merkhet.analysis.memorized_run import (
     INTERVALS,
     LABELS,
@@ -14,13 +17,13 @@ from merkhet.analysis.memorized_run import (
     describe_side,
     difference_cells,
     drop_missing_baseline,
-    format_paired_difference,
     format_score,
     make_comparisons,
 )
+from merkhet.analysis.training_comparison import is_measurable, training_finding
+from merkhet.analysis.training_text import format_finding
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Figure, Table, TableRow
 from merkhet.core.text import join_names, percent, quote_name
-from merkhet.metrics.bootstrap import PairedDifference
 
 UNSEEN = "unseen"
 _TARGET_ACCURACY = 0.95
@@ -55,7 +58,9 @@ def storage(inputs: AnalysisInput) -> Analysis | None:
     tables += [table for make_table in optional_tables if (table := make_table(run, conditions)) is not None]
     figures = [_curve_figure(run, conditions, metric) for metric in ("acc@1", "hit@10") if metric in run.metrics]
     sentences = [text for base in run.bases for text in _describe_base(run, base, conditions, costs)]
-    return Analysis("storage", "Storage capacity", _EXPLANATION, tuple(tables), tuple(figures), tuple(sentences))
+    findings = _cost_findings(run, conditions, costs)
+    title = "Storage capacity"
+    return Analysis("storage", title, _EXPLANATION, tuple(tables), tuple(figures), tuple(sentences), findings)
 
 
 def _condition_kind(memorized: MemorizedModel) -> str:
@@ -116,21 +121,43 @@ def _curve_figure(run: MemorizedRun, conditions: Sequence[MemorizedModel], metri
 
 
 def _conflict_costs(run: MemorizedRun, conditions: Sequence[MemorizedModel]) -> list[Comparison]:
-    """Compare models that stored conflicting statements with models that did not.
+    """Compare models that stored conflicting statements with models that did not, by model, facts and metric.
 
-    Only statements with one right answer are scored, by model, number of facts and metric.
+    Only statements with one right answer are scored. Where too few statements conflict, there is no p-value.
     """
-    differences: dict[tuple[str, str, str, str], tuple[PairedDifference, int]] = {}
+    differences = []
     for memorized in conditions:
         twin = _find_twin(conditions, memorized)
         if twin is None:
             continue
         for metric in _distinct_metrics(run.metrics):
-            pair = (memorized.model, twin.model)
-            differences[(STATEMENT, metric, *pair)] = run.difference(
-                pair, STATEMENT, metric, "conflict", metric, only=("answers", lambda answers: len(answers) == 1)
-            )
+            pair, only = (memorized.model, twin.model), ("answers", lambda answers: len(answers) == 1)
+            compared = run.difference(pair, STATEMENT, metric, "conflict", metric, only=only)
+            if compared is not None and not is_measurable(*run.count_conflicts(memorized)):
+                compared = replace(compared, p=None, p_raw=None, detectable=None)
+            differences.append((STATEMENT, compared))
     return make_comparisons(differences)
+
+
+def _cost_findings(
+    run: MemorizedRun, conditions: Sequence[MemorizedModel], costs: Sequence[Comparison]
+) -> tuple[Finding, ...]:
+    """Make the findings of the costs of conflict, or of the design where too few statements conflict."""
+    by_name = {memorized.model: memorized for memorized in conditions}
+    findings: list[Finding] = []
+    for cost in costs:
+        counts = run.count_conflicts(by_name[cost.model])
+        if is_measurable(*counts):
+            findings.append(training_finding(asdict(cost)))
+        elif not any(finding.model == cost.model and finding.kind is Kind.DESIGN for finding in findings):
+            design = Finding(Kind.DESIGN, Verdict.NONE, cost.model, STATEMENT, other=cost.other, n=counts[0])
+            findings.append(replace(design, reason=_describe_few_conflicts(*counts)))
+    return tuple(findings)
+
+
+def _describe_few_conflicts(count: int, of: int) -> str:
+    verb = "conflicts: its" if count == 1 else "conflict: their"
+    return f"only {count:,} of {of:,} statements {verb} effect cannot be measured here"
 
 
 def _find_twin(conditions: Sequence[MemorizedModel], memorized: MemorizedModel) -> MemorizedModel | None:
@@ -160,6 +187,7 @@ def _cost_table(run: MemorizedRun, conditions: Sequence[MemorizedModel], costs: 
     columns = (
         *(Column("Model"), Column("facts", "count"), Column("Score"), Column("stored without", "share")),
         *(Column("stored with", "share"), Column("difference", "points"), Column("p", "p"), Column("n", "count")),
+        Column("trainings", "count"),
     )
     caption = (
         "Statements with one right answer, stored with and without conflicting ones beside them; with one right answer "
@@ -244,7 +272,7 @@ def _describe_base(
                 key=lambda memorized: memorized.facts or 0,
             ),
         )
-    sentences += _describe_cost(base, of_base, costs)
+    sentences += _describe_cost(run, base, of_base, costs)
     unseen = [
         memorized for memorized in of_base if UNSEEN in memorized.tasks and memorized.conflict and not memorized.static
     ]
@@ -281,41 +309,49 @@ def _describe_capacity(run: MemorizedRun, by_size: Sequence[MemorizedModel]) -> 
     ]
 
 
-def _describe_cost(base: str, of_base: Sequence[MemorizedModel], costs: Sequence[Comparison]) -> list[str]:
+def _describe_cost(
+    run: MemorizedRun, base: str, of_base: Sequence[MemorizedModel], costs: Sequence[Comparison]
+) -> list[str]:
+    """Describe the cost of conflict for the most facts; a verdict needs several trainings and enough conflicts."""
     by_name = {memorized.model: memorized for memorized in of_base}
     by_size = {
-        by_name[paired.model].facts or 0: paired
-        for paired in costs
-        if paired.model in by_name and paired.metric == "acc@1"
+        by_name[cost.model].facts or 0: cost for cost in costs if cost.model in by_name and cost.metric == "acc@1"
     }
     if not by_size:
         return []
     largest = max(by_size)
-    comparison = by_size[largest]
-    lead = (
-        f"{quote_name(base)}, {largest:,} facts: on the {comparison.n:,} statements with one right answer, storing the "
-        f"conflicting ones too makes a difference of {format_paired_difference(comparison)} in Acc@1"
+    cost = by_size[largest]
+    lead = f"{quote_name(base)}, {largest:,} facts: "
+    counts = run.count_conflicts(by_name[cost.model])
+    if not is_measurable(*counts):
+        return [f"{lead}{_describe_few_conflicts(*counts)}."]
+    by_size = {size: cost for size, cost in by_size.items() if is_measurable(*run.count_conflicts(by_name[cost.model]))}
+    finding = training_finding(asdict(cost))
+    numbers = format_finding(replace(finding, value=cost.difference, low=cost.low, high=cost.high))
+    text = (
+        f"{lead}on the {cost.n:,} statements with one right answer, storing the {counts[0]:,} conflicting ones too "
+        f"makes a difference of {numbers} in Acc@1"
     )
-    if comparison.p >= 0.05:
-        ruled_out = max(0.0, -comparison.low)
+    if finding.verdict is Verdict.NONE:
+        return [f"{text}."]
+    verdict = "it costs accuracy" if cost.difference < 0 else "it increases accuracy"
+    if finding.verdict is Verdict.NO_DIFFERENCE:
+        ruled_out = max(0.0, -(cost.low or 0.0))
         verdict = f"no cost is visible, and one of more than {100 * ruled_out:.1f} points is ruled out"
-    else:
-        verdict = "it costs accuracy" if comparison.difference < 0 else "it increases accuracy"
-    lower = sum(paired.difference < 0 and paired.p < 0.05 for paired in by_size.values())
+    lower = sum(cost.difference < 0 and is_significant(asdict(cost)) for cost in by_size.values())
     sizes = f" (a cost is visible at {lower} of {len(by_size)} sizes)" if len(by_size) > 1 else ""
-    return [f"{lead}: {verdict}{sizes}."]
+    return [f"{text}: {verdict}{sizes}."]
 
 
 def _describe_unseen(run: MemorizedRun, memorized: MemorizedModel) -> list[str]:
-    above_baseline = run.above_baseline(memorized, UNSEEN, "acc@1")
+    lead = run.above_baseline(memorized, UNSEEN, "acc@1")
     cell, baseline_cell = run.cell(memorized.model, UNSEEN, "acc@1"), run.baseline(memorized, UNSEEN, "acc@1")
     if cell is None:
         return []
-    if above_baseline is None:
+    if lead is None:
         return [f"{quote_name(memorized.model)}: of facts that were not stored, Acc@1 is {format_score(cell)}."]
-    lead, _ = above_baseline
-    against = "" if baseline_cell is None else f" ({format_score(baseline_cell)})"
+    against = "" if baseline_cell is None else f" of {format_score(baseline_cell)}"
     return [
         f"{quote_name(memorized.model)}: of facts that were not stored, Acc@1 is {format_score(cell)}, "
-        f"{describe_side(lead)} the baseline frequency{against}: {format_paired_difference(lead)}."
+        f"{describe_side(lead, f'the baseline frequency{against}')}."
     ]

@@ -46,7 +46,8 @@ _EXPLANATION = (
     "are compared in the memorizing tasks, over all templates; MRR_a is over the tasks with several right answers to a "
     "question. In reasoning, “soft-manual” means soft templates with a manual conjunction (“Therefore ,”), over all "
     "premise settings but the control, by each model's first method. 95% intervals resample the facts of each task for "
-    "all models and ways at once."
+    "all models and ways at once. Soft prompts are those of the first training: intervals do not cover the variation "
+    "between trainings."
 )
 
 

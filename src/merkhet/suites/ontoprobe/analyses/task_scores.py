@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 
 import numpy as np
 
+from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.training_comparison import compare_trainings, training_findings
+from merkhet.analysis.training_text import describe_difference
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -22,7 +25,9 @@ from merkhet.analysis.types import (
 )
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import join_names, metric_label
+from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.bootstrap import clustered_interval
+from merkhet.metrics.clusters import Clusters
 from merkhet.metrics.metrics import ACCURACY, EXACT, MRR, MRR_ALL, Metric, make_recall
 from merkhet.suites.ontoprobe.options import MEMORIZING
 
@@ -36,7 +41,8 @@ _EXPLANATION = (
     "the test questions, which favours models that were asked in more ways. Fixed choice: the template “… is a "
     "particular …”, or the first where there is none, and the model's first method. A baseline does not read the "
     "prompt: its scores are over all templates. MRR_a is left out where every question has a single right answer, "
-    "since it equals MRR there. 95% bootstrap intervals over facts; they do not account for the choice."
+    "since it equals MRR there. 95% bootstrap intervals over facts; they do not account for the choice. Soft prompts "
+    "are trained: their differences from the baseline have a verdict only over several trainings (learning.trainings)."
 )
 
 
@@ -110,12 +116,15 @@ def memorizing(inputs: AnalysisInput) -> Analysis | None:
     if not scores.variants and choices is None:
         return None
     tables = scores.tables() if scores.variants else []
+    findings = training_findings(map(asdict, scores.trained_comparisons()))
+    sentences = [*scores.sentences(), *(f"{describe_difference(finding)}." for finding in findings)]
     return Analysis(
         "memorizing",
         "Memorizing: types, hierarchies, domains and ranges",
         _EXPLANATION,
         (*tables, *([choices] if choices else [])),
-        sentences=tuple(scores.sentences()),
+        sentences=tuple(sentences),
+        findings=findings,
     )
 
 
@@ -249,8 +258,41 @@ class _MemorizingScores:
         baseline = next((column for column in self.columns if column.baseline), None)
         if baseline is None:
             return []
-        models = (column for column in self.columns if not column.baseline)
+        models = (
+            column for column in self.columns if not column.baseline and self.inputs.trained.isdisjoint(column.models)
+        )
         return [sentence for column in models if (sentence := self._compare_with_baseline(column, baseline))]
+
+    def trained_comparisons(self) -> list[Comparison]:
+        """Compare the fixed variant of each model with soft prompts with the first baseline, over the trainings."""
+        baseline = next((column for column in self.columns if column.baseline), None)
+        comparisons: list[Comparison] = []
+        if baseline is None:
+            return comparisons
+        for column in self.columns:
+            for task in self.variants if self.inputs.trained.intersection(column.models) else ():
+                variant, other = self.fixed(task, column), self.fixed(task, baseline)
+                if variant is None or other is None:
+                    continue
+                baseline_mrr = self._mrr_by_fact(task, other)
+                by_training = [self._mrr_by_fact(task, variant, table) for table in self._tables(task, variant)]
+                shared = np.array(sorted(set(baseline_mrr).intersection(*by_training)), dtype=np.int64)
+                if len(shared) < 2:
+                    continue
+                reference = np.array([baseline_mrr[fact] for fact in shared.tolist()])
+                sides = [(np.array([mrr[fact] for fact in shared.tolist()]), reference) for mrr in by_training]
+                seed = derived_seed(self.inputs.seed, "memorizing", task)
+                compared = compare_trainings(sides, Clusters(shared), seed)
+                if compared is not None:
+                    names = (task, MRR.name, column.title, baseline.title)
+                    comparisons.append(Comparison(*names, **compared, n=len(shared)))
+        return correct_comparisons(comparisons)
+
+    def _tables(self, task: str, variant: Variant) -> list[AnswerTable]:
+        """Return the answers after each training of the variant's model."""
+        key = (variant.line.model, task, variant.line.probe, variant.line.method)
+        repeated = (AnswerTable(table, self.inputs.questions_by_id) for table in self.inputs.repeated_answers)
+        return [self.inputs.answer_table, *(table for table in repeated if key in table.cell_rows)]
 
     def _compare_with_baseline(self, column: _TableColumn, baseline: _TableColumn) -> str | None:
         tasks_by_side: dict[str, list[str]] = {"above": [], "below": [], "no clear difference": []}
@@ -272,10 +314,15 @@ class _MemorizingScores:
         against = f"{column.title} (fixed choice) against {baseline.title} in MRR, paired by fact"
         return f"{against}: {parts}." if parts else None
 
-    def _mrr_by_fact(self, task: str, variant: Variant) -> dict[int, float]:
-        ids = self.ids(task, variant)
+    def _mrr_by_fact(self, task: str, variant: Variant, table: AnswerTable | None = None) -> dict[int, float]:
+        """Compute the mean reciprocal rank of each fact, from the answers in ``table`` or after the first training."""
+        answers = table or self.inputs.answer_table
+        cell = answers.cell(variant.line.model, task, variant.line.probe, variant.line.method)
+        answered = [answers.ids[code] for code in cell.question_codes(wrong=False).tolist()]
+        value_by_id = dict(zip(answered, cell.values(MRR).tolist(), strict=True))
+        ids = [name for name in self.ids(task, variant) if name in value_by_id]
         facts, index = np.unique(self.inputs.cluster_ids(ids), return_inverse=True)
-        means = np.bincount(index, self.inputs.values(variant.line, ids, MRR)) / np.bincount(index)
+        means = np.bincount(index, [value_by_id[name] for name in ids]) / np.bincount(index)
         return dict(zip(facts.tolist(), means.tolist(), strict=True))
 
 
