@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 
-from merkhet.analysis.comparison import Comparison
 from merkhet.analysis.differences import (
     ComparisonRow,
     count_facts,
     detectable_difference,
     facts_needed,
     format_difference,
-    format_p,
     format_range,
     format_size,
     is_equal,
@@ -24,13 +22,11 @@ from merkhet.analysis.differences import (
 )
 from merkhet.core.text import finite_or_none, join_names, join_some, metric_label, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
-from merkhet.metrics.metrics import get_metric, is_metric
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
 WEAK = 0.1
 """Detectable difference above which a comparison without a significant difference is weak."""
 FEW_FACTS = 30
-_MOST_COMPARED = 8
 _MOST_NAMED = 6
 _MOST_PAIRS = 10
 _FEW_PAIRS = 3
@@ -328,55 +324,3 @@ def _round_up(number: int) -> int:
     """Round up to two significant digits, the precision of the estimate."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
-
-
-def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """Describe which models are ahead.
-
-    Of many comparisons, only the most significant ones are described, and the others are counted. If two models do not
-    differ significantly, the smallest detectable difference is given, once per pair and task.
-    """
-    rows = [{**asdict(comparison), "share": _is_share(comparison.metric)} for comparison in comparisons]
-    single = len(rows) == 1
-    alike = [row for row in rows if not is_significant(row)]
-    if len(rows) <= _MOST_COMPARED:
-        first = {(row["task"], row["model"], row["other"]): row for row in reversed(alike)}
-        return [
-            _describe_comparison(row, _describe_detectable([row], single) if row in first.values() else "")
-            for row in rows
-        ]
-    significant = sorted(filter(is_significant, rows), key=lambda row: (row["p"], -row["difference"]))
-    remaining = len(significant) - _MOST_COMPARED
-    sentences = [_describe_comparison(row) for row in significant[:_MOST_COMPARED]]
-    if remaining > 0:
-        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
-    if alike:
-        detectable = _describe_detectable(alike, single)
-        sentences.append(
-            f"In {len(alike)} of {len(rows)} comparisons two models do not differ significantly{detectable}."
-        )
-    return sentences
-
-
-def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
-    model, other, p = quote_name(row["model"]), quote_name(row["other"]), f"p {format_p(row['p'])}"
-    gap = f"{100 * row['difference']:.1f} points" if row["share"] else f"{row['difference']:.2f} in {row['metric']}"
-    if is_significant(row):
-        return f"{model} is ahead of {other} on {row['task']} by {gap} (paired, {p})."
-    return f"On {row['task']}, {model} and {other} do not differ significantly ({gap}, paired, {p}){detectable}."
-
-
-def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
-    """Return the end of a sentence on the difference that ``rows`` can detect; empty if it is unknown."""
-    shares = [row for row in rows if row["share"]]
-    sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
-    if not sizes:
-        facts = min((row["facts"] for row in shares if row["facts"] is not None), default=None)
-        return "" if facts is None or len(rows) > 1 else f"; {facts} facts are too few to detect a difference"
-    tests = f"{'' if single else 'without correction '}{'the test has' if len(rows) == 1 else 'the tests have'}"
-    plural = "a difference" if len(sizes) == 1 else "differences"
-    return f"; {tests} 80% power to detect {plural} of {format_range(sizes)} points"
-
-
-def _is_share(metric: str) -> bool:
-    return get_metric(metric).share if is_metric(metric) else True

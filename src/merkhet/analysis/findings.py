@@ -1,25 +1,26 @@
-"""Sentences on the findings of a run: best and weakest groups, comparisons of models, unusable questions."""
+"""Findings of a run: scores against chance, comparisons of models, limits of the design, unusable questions."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
-from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.chance_findings import FactCounts, count_asked, find_groups, find_scores, main_group_column
+from merkhet.analysis.comparison import Comparison, Condition, PairedModels, compare_models, is_layer_method
+from merkhet.analysis.design_findings import find_designs
+from merkhet.analysis.differences import is_significant
+from merkhet.analysis.finding_text import render
+from merkhet.analysis.finding_types import TRAINED_ONCE, Finding, Kind, Verdict
 from merkhet.analysis.types import Row
 from merkhet.core.records import Question
-from merkhet.core.schemas import SCORES
-from merkhet.core.text import join_names, percent
 from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.metrics import Metric
-
-_CLOSE = 1e-9
 
 
 def summarize_findings(
@@ -36,11 +37,13 @@ def summarize_findings(
     unusable_is_wrong: bool = False,
     statements: bool = False,
     conditions: Mapping[str, Condition] | None = None,
+    groups: Mapping[str, Mapping[str, str | None]] | None = None,
+    more: Sequence[Finding] = (),
 ) -> dict[str, Any]:
     """Summarize the findings of a run.
 
-    If models were trained under several conditions, only models that differ in one respect are compared. The sentences
-    then compare only models with the same condition; analyses describe the effects of conditions.
+    If models were trained under several conditions, only models that differ in one respect are compared, and sentences
+    compare only models with the same condition, without a verdict; analyses describe the effects of conditions.
 
     Args:
         clusters: Fact of each question, by question id.
@@ -49,41 +52,48 @@ def summarize_findings(
         classes: Class of each question, if scores are means over classes.
         statements: Whether questions are statements; see :class:`merkhet.analysis.comparison.PairedModels`.
         conditions: Training condition of each model.
+        groups: Values of the group columns, by question id, to count the facts of groups.
+        more: Further findings to list and render, such as those of analyses.
 
     Returns:
-        ``sentences``, ``comparisons`` (paired comparisons of all models except baselines) and ``unusable`` (counts by
-        model and reason).
+        ``findings`` (:meth:`Finding.as_json`), ``sentences`` (rendered from the findings), ``comparisons`` (paired
+        comparisons of all models except baselines) and ``unusable`` (counts by model and reason).
     """
-    scores = _select_first_method(scores)
+    table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
-    comparisons = compare_models(
-        answers,
-        questions,
-        clusters,
-        headline,
-        seed=seed,
-        models=models,
-        conditions=conditions,
-        classes=classes,
-        unusable_is_wrong=unusable_is_wrong,
-        statements=statements,
-    )
-    unusable = _count_unusable(answers)
-    sentences = []
-    if conditions:
-        labels = {name: condition.label for name, condition in conditions.items()}
-        sentences += describe_comparisons(
-            [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
-        )
-    else:
-        for model in models:
-            sentences += _describe_knowledge(model, scores, headline, about)
-            sentences += _describe_chance_level(model, scores, headline)
-        sentences += _describe_missing_intervals(scores, headline, models)
-        sentences += describe_comparisons(comparisons)
-        sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
+    options: dict[str, Any] = {
+        "seed": seed,
+        "classes": classes,
+        "unusable_is_wrong": unusable_is_wrong,
+        "statements": statements,
+    }
+    comparisons = compare_models(table, questions, clusters, headline, models=models, conditions=conditions, **options)
+    unusable = _count_unusable(table)
+    findings: list[Finding] = []
+    if not conditions:
+        facts = FactCounts(table, clusters, groups or {}, unusable_is_wrong=unusable_is_wrong)
+        column = main_group_column(scores)
+        judged = [finding for model in models for finding in find_scores(model, scores, headline, facts)]
+        findings += find_designs(scores, headline, baselines, questions, judged, about)
+        findings += judged
+        findings += [
+            finding
+            for model in models
+            for task, metric in headline[:1]
+            for finding in find_groups(model, scores, task, metric, column, facts, about)
+        ]
+    paired = PairedModels(table, questions, clusters, **options)
+    findings += _find_comparisons(comparisons, paired, dict(_metrics_by_name(headline)), conditions or {})
+    if not conditions:
+        findings += _find_unusable(unusable, wrong=unusable_is_wrong)
+        findings += [
+            Finding(Kind.UNUSABLE, Verdict.NONE, model=model, count=count, total=len(questions))
+            for model, count in count_asked(table, models).items()
+        ]
+    findings += more
     return {
-        "sentences": sentences,
+        "findings": [finding.as_json() for finding in findings],
+        "sentences": render(findings),
         "comparisons": [asdict(comparison) for comparison in comparisons],
         "unusable": [
             {"model": model, "reason": reason, "count": count} for (model, reason), count in sorted(unusable.items())
@@ -91,132 +101,69 @@ def summarize_findings(
     }
 
 
-def _count_unusable(answers: AnswerTable | pa.Table | Sequence[Row]) -> Counter[tuple[str, str]]:
+def _metrics_by_name(headline: Sequence[tuple[str, Metric]]) -> Iterator[tuple[str, Metric]]:
+    return ((metric.name, metric) for _, metric in headline)
+
+
+def _find_comparisons(
+    comparisons: Sequence[Comparison],
+    paired: PairedModels,
+    metrics: Mapping[str, Metric],
+    conditions: Mapping[str, Condition],
+) -> Iterator[Finding]:
+    """Yield a finding for each comparison of two models, except models with different training conditions."""
+    order = {model: index for index, model in enumerate(paired.models)}
+    for comparison in comparisons:
+        first, second = (conditions.get(name) for name in (comparison.model, comparison.other))
+        if first is not None and second is not None and first.label != second.label:
+            continue
+        # The models of a comparison may have been swapped; the probe is that of the original order.
+        pair = tuple(sorted((comparison.model, comparison.other), key=order.__getitem__))
+        probe = paired.shared_probe((pair[0], pair[1]), comparison.task) or ""
+        methods = [paired.methods[model, comparison.task][probe] for model in (comparison.model, comparison.other)]
+        metric = metrics[comparison.metric]
+        shared = paired.shared_values((pair[0], pair[1]), comparison.task, metric)
+        verdict = Verdict.AHEAD if is_significant(asdict(comparison)) else Verdict.NO_DIFFERENCE
+        if shared is not None and np.array_equal(shared.first, shared.second):
+            verdict = Verdict.EQUAL
+        yield Finding(
+            Kind.COMPARISON,
+            Verdict.NONE if first is not None or second is not None else verdict,
+            model=comparison.model,
+            other=comparison.other,
+            task=comparison.task,
+            metric=comparison.metric,
+            probe=probe,
+            method=methods[0],
+            other_method=methods[1] if methods[1] != methods[0] else None,
+            value=comparison.difference,
+            low=comparison.low,
+            high=comparison.high,
+            n=comparison.n,
+            facts=comparison.facts,
+            p=comparison.p,
+            detectable=comparison.detectable,
+            reason=TRAINED_ONCE if first is not None or second is not None else None,
+            share=metric.share,
+            higher_is_better=metric.higher_is_better,
+        )
+
+
+def _count_unusable(table: AnswerTable) -> Counter[tuple[str, str]]:
     """Count the unusable answers by model and kind of reason."""
-    answers = answers.table if isinstance(answers, AnswerTable) else answers
-    if isinstance(answers, pa.Table):
-        columns = ["model", "method", "unusable"]
-        answers = answers.select(columns).filter(pc.is_valid(answers["unusable"])).to_pylist()
+    answers = table.table.select(["model", "method", "unusable"])
     return Counter(
         (answer["model"], _reason_kind(answer["unusable"]))
-        for answer in answers
-        if answer["unusable"] is not None and not is_layer_method(answer["method"])
+        for answer in answers.filter(pc.is_valid(answers["unusable"])).to_pylist()
+        if not is_layer_method(answer["method"])
     )
 
 
-def _select_first_method(scores: Sequence[Row]) -> list[Row]:
-    """Select the scores of each model and task by the first probe and method; single-layer methods come last."""
-    first: dict[tuple[str, str], tuple[str, str]] = {}
-    for row in sorted(scores, key=lambda row: is_layer_method(row["method"])):
-        first.setdefault((row["model"], row["task"]), (row["probe"], row["method"]))
-    return [row for row in scores if first[row["model"], row["task"]] == (row["probe"], row["method"])]
-
-
-def _is_overall(row: Row) -> bool:
-    """Return whether a score row is over all questions of a task, without a group."""
-    return not any(value for column, value in row.items() if column not in SCORES.schema.names)
-
-
-def _overall_rows(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[Row]:
-    """Select a model's headline scores over all questions of each task."""
-    return [
-        row
-        for task, metric in headline
-        for row in scores
-        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name) and _is_overall(row)
-    ]
-
-
-def _is_above_chance(row: Row) -> bool:
-    return row["low"] is not None and row["chance"] is not None and row["low"] > row["chance"] + _CLOSE
-
-
-def _describe_knowledge(
-    model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
-) -> list[str]:
-    """Describe a model's best and weakest relations (or domains) on the first headline task, relative to chance."""
-    if not headline:
-        return []
-    task, metric = headline[0]
-    group = "relation" if any(row.get("relation") for row in scores) else "domain"
-    rows = [
-        row
-        for row in scores
-        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name)
-        and row.get(group)
-        and None not in (row["value"], row["low"], row["chance"])
-    ]
-    known = sorted(filter(_is_above_chance, rows), key=lambda row: -row["value"])[:2]
-    unknown = sorted((row for row in rows if not _is_above_chance(row)), key=lambda row: row["value"])[:1]
-    if known:
-        parts = [f"{about.get(row[group], row[group])} ({percent(row['value'], 0)})" for row in known]
-        rest = "".join(
-            f"; it is not significantly above chance on {about.get(row[group], row[group])} ({_against_chance(row)})"
-            for row in unknown
-        )
-        return [f"{model} scores highest on {join_names(parts)}{rest}."]
-    if len(rows) < 2:
-        return []
-    for row in filter(_is_above_chance, _overall_rows(model, scores, headline[:1])):
-        return [
-            f"{model} is significantly above chance on {task} ({_against_chance(row)}), but no single {group} has "
-            "enough questions to show it."
-        ]
-    return [f"{model} is not significantly above chance on {task} in any {group}."]
-
-
-def _against_chance(row: Row) -> str:
-    return f"{percent(row['value'], 0)}, chance {percent(row['chance'], 0)}"
-
-
-def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
-    """Describe the tasks on which a model's interval contains the chance level or lies below it.
-
-    Free answers are skipped, because they are not chosen among candidates and have no chance level.
-    """
-    at_chance: dict[str, None] = {}
-    below: dict[str, None] = {}
-    for row in _overall_rows(model, scores, headline):
-        if row["probe"] in ("write", "answer") or None in (row["chance"], row["high"]):
-            continue
-        if row["high"] < row["chance"]:
-            below[row["task"]] = None
-        elif row["low"] is not None and row["low"] <= row["chance"]:
-            at_chance[row["task"]] = None
-    sentences = []
-    if at_chance:
-        sentences.append(f"{model} does not differ significantly from chance on {join_names(list(at_chance))}.")
-    if below:
-        sentences.append(
-            f"{model} is significantly below chance on {join_names(list(below))}: it prefers wrong answers."
-        )
-    return sentences
-
-
-def _describe_missing_intervals(
-    scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]
-) -> list[str]:
-    """Describe the tasks whose scores have no interval because all questions are about one fact."""
-    rows = [row for model in models for row in _overall_rows(model, scores, headline)]
-    missing = {row["task"] for row in rows if row["value"] is not None and row["low"] is None}
-    tasks = list(dict.fromkeys(task for task, _ in headline if task in missing))
-    if not tasks:
-        return []
-    names = join_names(tasks)
-    verb, scores_have = ("asks", "its score has") if len(tasks) == 1 else ("ask", "their scores have")
-    return [f"{names[:1].upper()}{names[1:]} {verb} about a single fact, so {scores_have} no interval."]
-
-
-def _describe_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
-    if not unusable:
-        return "Every question could be asked of every model."
-    parts = [f"{count} of {model} ({reason})" for (model, reason), count in unusable.most_common(3)]
-    more = len(unusable) - len(parts)
-    tail = f" and {more} more {'kind' if more == 1 else 'kinds'}" if more > 0 else ""
-    total = sum(unusable.values())
-    verb = "answer was" if total == 1 else "answers were"
-    counted = f"{'counts' if total == 1 else 'count'} as wrong" if wrong else "left out of the scores"
-    return f"{total} {verb} unusable and {counted}: {', '.join(parts)}{tail}."
+def _find_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> Iterator[Finding]:
+    """Yield the numbers of unusable answers; ``value`` is 0 if they count as wrong."""
+    for (model, reason), count in unusable.most_common():
+        score = 0.0 if wrong else None
+        yield Finding(Kind.UNUSABLE, Verdict.NONE, model=model, n=count, value=score, reason=reason)
 
 
 def _reason_kind(text: str) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.comparison import Condition, PairedModels
+from merkhet.analysis.finding_types import Finding
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.core.text import metric_label
@@ -107,10 +108,12 @@ class Analysis:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     sentences: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """Findings that sentences with a verdict are rendered from. Those on designs are rendered by the run instead."""
 
     def as_json(self) -> dict[str, Any]:
         """Convert the analysis to JSON values; numbers that are not finite become null."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = _plain({**asdict(self), "findings": [finding.as_json() for finding in self.findings]})
         return plain
 
 

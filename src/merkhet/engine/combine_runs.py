@@ -15,7 +15,7 @@ from merkhet.calibration.calibration_cards import find_cards
 from merkhet.engine._analysis_step import make_analysis_input, run_analyses
 from merkhet.engine._run_collection import RunCollection, collect_runs, concat_distinct
 from merkhet.engine.run_folder import Run
-from merkhet.engine.score_step import question_classes
+from merkhet.engine.score_step import FINDING_GROUPS, analysis_findings, question_classes, question_groups
 from merkhet.metrics.answer_table import AnswerTable
 from merkhet.reports.report_data import ReportData
 
@@ -34,6 +34,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
     collection = collect_runs(runs)
     questions, card = collection.questions, collection.card
     scores, answers = collection.scores.to_pylist(), AnswerTable(collection.answers, questions.by_id())
+    analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if collection.memorized and len(runs) == 1:
         findings = runs[0].findings
     else:
@@ -50,8 +51,9 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             unusable_is_wrong=card.get("unusable_is_wrong", False),
             statements=collection.memorized,
             conditions=collection.conditions,
+            groups=question_groups(questions, FINDING_GROUPS, collection.memorized),
+            more=analysis_findings(analyses, all_kinds=bool(collection.conditions)),
         )
-    analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if downstream is not None:
         analyses = [
             *(analysis for analysis in analyses if analysis["name"] != EXTRINSIC),

@@ -81,7 +81,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         remarks=asking.remarks,
     )
     analyses = _analysis_steps(resolved, findings, asking)
-    # With several conditions, the findings repeat the sentences of the analyses.
+    # Findings hold what analyses find out about the design, and with several conditions all that they say.
     analyses_files = tuple(name for step in analyses for name in step.outputs)
     return Plan(
         (
@@ -106,7 +106,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 write_findings,
                 findings,
                 NOTHING,
-                (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *(analyses_files if asking.conditions else ())),
+                (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *analyses_files),
                 ("findings.json",),
             ),
             make_calibration_step(_probes(resolved, asking), resolved.home),

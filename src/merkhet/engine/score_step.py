@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
+from merkhet.analysis.finding_text import render
+from merkhet.analysis.finding_types import Finding, Kind, Verdict
 from merkhet.analysis.findings import summarize_findings
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
@@ -22,6 +24,8 @@ from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers
 from merkhet.questions.question_files import QuestionSet
 
+FINDING_GROUPS = ("relation", "domain")
+"""Columns whose groups findings describe."""
 _FIXED_KEYS = (
     *("model", "suite", "task", "probe", "method", "metric"),
     *("value", "low", "high", "n", "unusable", "chance", "adjusted"),
@@ -101,6 +105,10 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     """Write findings.json: comparisons of the models, and sentences about the scores."""
     params = context.params
     tables = run_tables(context.folder)
+    analyses = read_json(context.folder / "analyses.json") if "analyses.json" in context.step.inputs else []
+    remarks = list(params.remarks)
+    if params.conditions:  # Sentences about the effects of conditions come from the analyses.
+        remarks = [*unrendered_sentences(analyses), *remarks]
     findings = summarize_findings(
         scores=read_table(SCORES, context.folder / "scores.parquet").to_pylist(),
         answers=tables.answers,
@@ -114,12 +122,30 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         unusable_is_wrong=params.scoring.unusable_is_wrong,
         statements=params.scoring.statements,
         conditions=params.conditions,
+        groups=question_groups(tables.question_set, FINDING_GROUPS, params.scoring.statements),
+        more=[
+            *analysis_findings(analyses, all_kinds=bool(params.conditions)),
+            *(Finding(Kind.REMARK, Verdict.NONE, reason=text) for text in remarks),
+        ],
     )
-    if params.conditions:  # Sentences about the effects of conditions come from the analyses.
-        analyses = read_json(context.folder / "analyses.json")
-        findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
-    findings["sentences"] += params.remarks
     write_json(context.folder / "findings.json", findings)
+
+
+def analysis_findings(analyses: Sequence[Mapping[str, Any]], *, all_kinds: bool = False) -> list[Finding]:
+    """Return the findings of analyses that belong to the run: those on its design, or those of all kinds."""
+    findings = (Finding.from_json(row) for analysis in analyses for row in analysis.get("findings") or ())
+    return [finding for finding in findings if all_kinds or finding.kind is Kind.DESIGN]
+
+
+def unrendered_sentences(analyses: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences of analyses that are not rendered from their findings."""
+    return [
+        text
+        for analysis in analyses
+        for rendered in [render(analysis_findings([analysis], all_kinds=True))]
+        for text in analysis["sentences"]
+        if text not in rendered
+    ]
 
 
 def question_classes(question_set: QuestionSet, column: str | None) -> dict[str, str]:
