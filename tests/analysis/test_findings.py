@@ -319,7 +319,8 @@ def test_a_baseline_near_the_ceiling_is_announced(bench):
     some.answer("frequency", easy).answer("sage", lambda name: True)
     assert find(some, baselines=["frequency"])["sentences"][0] == (
         "The baseline frequency scores at least 95% on 1 of 2 relations of completion (easy things 100.0%) and at "
-        "least 95% on 1 of 2 relations of checking (easy things 100.0%): a high score there is no evidence of knowledge."
+        "least 95% on 1 of 2 relations of checking (easy things 100.0%): a high score there is no evidence of "
+        "knowledge."
     )
 
 

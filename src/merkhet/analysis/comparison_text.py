@@ -17,10 +17,12 @@ from merkhet.analysis.differences import (
     format_size,
     is_equal,
     is_significant,
+    is_small_group,
     orient_to,
     swap_models,
 )
-from merkhet.core.text import finite_or_none, join_names, join_some, metric_label, quote_name
+from merkhet.analysis.finding_types import FEW_QUESTIONS
+from merkhet.core.text import counted, finite_or_none, join_names, join_some, metric_label, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
@@ -104,10 +106,14 @@ def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
     if not groups:
         return [f"By {column}, nothing can be compared: no group has questions about two facts that two models share."]
     significant = sorted(filter(is_significant, groups), key=lambda row: -abs(row["difference"]))
-    if not significant and len(groups) == 1:
-        return [f"By {column}, the only difference that could be tested is not significant."]
+    readable = [row for row in groups if not is_small_group(row)]
+    small = _count_small_groups(len(groups) - len(readable))
+    if not readable:
+        return [f"By {column}, no group has {FEW_QUESTIONS} facts that two models share, so there is no verdict."]
+    if not significant and len(readable) == 1:
+        return [f"By {column}, the only difference that could be tested is not significant.", *small]
     if not significant:
-        return [f"By {column}, none of {len(groups):,} differences is significant after correction."]
+        return [f"By {column}, none of {len(readable):,} differences is significant after correction.", *small]
     one_pair = len({frozenset((row["model"], row["other"])) for row in groups}) == 1
     names = task_names(groups)
     by_pair: dict[tuple[str, str], list[str]] = {}
@@ -116,13 +122,23 @@ def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
         task = "" if len(names) == 1 else f" in {_task(better, names)}"
         text = f"{better['group']}{task} ({format_difference(better)})"
         by_pair.setdefault((better["model"], better["other"]), []).append(text)
+    differences = counted(len(readable), "difference")
+    verb = "is" if len(significant) == 1 else "are"
     sentences = [
-        f"By {column}, {len(significant):,} of {len(groups):,} differences are significant (q < {SIGNIFICANCE_LEVEL})."
+        f"By {column}, {len(significant):,} of {differences} {verb} significant (q < {SIGNIFICANCE_LEVEL}).",
+        *small,
     ]
     for (model, other), parts in list(by_pair.items())[:_MOST_NAMED]:
         behind = "" if one_pair else f" of {quote_name(other)}"
         sentences.append(f"{quote_name(model)} is ahead{behind} on {join_some(parts, _MOST_NAMED)}.")
     return sentences
+
+
+def _count_small_groups(number: int) -> list[str]:
+    if not number:
+        return []
+    verb = "is" if number == 1 else "are"
+    return [f"{counted(number, 'more difference')} {verb} about fewer than {FEW_QUESTIONS} facts: there is no verdict."]
 
 
 def _judge_pair(comparisons: Sequence[ComparisonRow], names: TaskNames, verb: str) -> PairVerdict:
@@ -259,8 +275,9 @@ def _warn_of_weakness(comparisons: Sequence[ComparisonRow], names: TaskNames, pa
         return []
     sizes = format_range([format_size(size) for size in sorted(detectable_difference(row) or 1.0 for row in weak)])
     facts = format_range([f"{count:,}" for count in sorted(map(count_facts, weak))])
+    noun = "fact" if facts == "1" else "facts"
     sentence = (
-        f"Comparisons without a significant difference have little power: with {facts} facts, true differences below "
+        f"Comparisons without a significant difference have little power: with {facts} {noun}, true differences below "
         f"{sizes} points are often missed."
     )
     largest = max(weak, key=lambda row: abs(row["difference"]))
@@ -269,7 +286,7 @@ def _warn_of_weakness(comparisons: Sequence[ComparisonRow], names: TaskNames, pa
         between = f"between {quote_name(largest['model'])} and {quote_name(largest['other'])} " if pairs > 1 else ""
         sentence += (
             f" Detecting a difference as large as the one observed {between}on {_task(largest, names)} "
-            f"({format_size(abs(largest['difference']))} points) takes about {_round_up(needed):,} facts."
+            f"({format_size(abs(largest['difference']))} points) takes about {counted(_round_up(needed), 'fact')}."
         )
     return [sentence]
 
@@ -283,7 +300,7 @@ def _warn_of_correction(comparisons: Sequence[ComparisonRow], names: TaskNames) 
     ]
     if not uncorrected:
         return []
-    which = f"{len(uncorrected)} of {len(comparisons)} differences ({_join_tasks(uncorrected, names)})"
+    which = f"{len(uncorrected)} of {counted(len(comparisons), 'difference')} ({_join_tasks(uncorrected, names)})"
     verb = "is" if len(uncorrected) == 1 else "are"
     return [f"{which} {verb} significant only before correction for the number of comparisons."]
 

@@ -93,7 +93,7 @@ def compare_runs(
         side_by_pair,
     )
     sentences = (
-        list(verdict.sentences)
+        [*verdict.sentences, *pairing.name_methods(pairs)]
         if comparisons
         else [_explain_nothing_compared(collection, pairing.models, all_models, shared, question_ids)]
     )
