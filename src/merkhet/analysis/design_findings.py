@@ -116,9 +116,9 @@ def _find_chance_ceilings(
         if group_column == column:
             total = len({row[column] for row in rows})
             for row in filter(is_high, rows):
-                key = (task, row["metric"], row[column])
-                if key not in seen and key[:2] not in seen:
-                    seen.add(key)
+                group_key = (task, row["metric"], row[column])
+                if group_key not in seen and group_key[:2] not in seen:
+                    seen.add(group_key)
                     yield _row_finding(row, CHANCE_CEILING, column, names, total, of_model=False)
 
 
@@ -133,7 +133,7 @@ def _row_finding(
 ) -> Finding:
     group = None if column is None else str(row[column])
     name = (names or {}).get(group) if group is not None else None
-    numbers = ("value", "low", "high") if of_model else ()
+    value, low, high = (finite_or_none(row[number]) if of_model else None for number in ("value", "low", "high"))
     return Finding(
         Kind.DESIGN,
         Verdict.NONE,
@@ -149,7 +149,9 @@ def _row_finding(
         chance=finite_or_none(row["chance"]),
         total=total,
         reason=reason,
-        **{number: finite_or_none(row[number]) for number in numbers},
+        value=value,
+        low=low,
+        high=high,
     )
 
 
@@ -175,9 +177,8 @@ def _find_unjudged_tasks(judged: Sequence[Finding]) -> Iterator[Finding]:
             having = [finding for finding in findings if finding.reason == reason]
             if having and all(finding.verdict is Verdict.NONE for finding in findings):
                 largest = max(having, key=lambda finding: finding.n or 0)
-                yield Finding(
-                    *(Kind.DESIGN, Verdict.NONE), task=task, n=largest.n, chance=largest.chance, reason=reason
-                )
+                n, chance = largest.n, largest.chance
+                yield Finding(Kind.DESIGN, Verdict.NONE, task=task, n=n, chance=chance, reason=reason)
                 break
 
 
@@ -190,7 +191,8 @@ def _find_small_groups(groups: Mapping[tuple[str, str], Sequence[Row]]) -> Itera
         small = sum(size < FEW_QUESTIONS for size in sizes.values())
         if small:
             yield Finding(
-                *(Kind.DESIGN, Verdict.NONE),
+                Kind.DESIGN,
+                Verdict.NONE,
                 task=task,
                 group_column=column,
                 count=small,

@@ -28,6 +28,7 @@ _NOUNS = {
     "template": ("template", "templates"),
     "split": ("split", "splits"),
     "premises": ("premise setting", "premise settings"),
+    "rule+premises": ("premise setting of a rule", "premise settings of rules"),
 }
 """Singular and plural of what a group column divides questions into."""
 
@@ -138,7 +139,7 @@ def _count_groups(row: Finding, task: Label) -> str:
     """Count the groups of a finding, such as ``12 of 40 relations of completion``, and name them if it does."""
     total = row.total or 0
     of = f" of {task(row)}" if row.task else ""
-    asked = f" asked of {quote_name(row.model)}" if row.model else ""
+    asked = f" for {quote_name(row.model)}" if row.model else ""
     which = f" ({row.group})" if row.group else ""
     return f"{row.count or 0:,} of {total:,} {group_noun(row.group_column or 'group', total)}{of}{asked}{which}"
 

@@ -23,7 +23,7 @@ Label = Callable[[Finding], str]
 
 
 def render(findings: Sequence[Finding]) -> list[str]:
-    """Render findings as sentences: designs, scores, comparisons of models and of trainings, answers, remarks.
+    """Render findings as sentences: designs, scores, comparisons, trainings, unusable answers, groups, remarks.
 
     The sentences depend on the findings alone. A sentence may join several findings. A method is named wherever a model
     was asked by several, and a metric wherever a task has several.
@@ -38,17 +38,16 @@ def render(findings: Sequence[Finding]) -> list[str]:
         return _name_task(finding, metrics)
 
     sentences = render_designs(by_kind[Kind.DESIGN], task)
-    for model in dict.fromkeys(finding.model or "" for finding in (*scores, *groups)):
+    for model in dict.fromkeys(finding.model for finding in scores):
         sentences += _render_scores([finding for finding in scores if finding.model == model], task)
-        by_method: dict[tuple[str | None, ...], list[Finding]] = defaultdict(list)
-        for finding in groups:
-            if finding.model == model:
-                by_method[finding.task, finding.metric, finding.probe, finding.method].append(finding)
-        for rows in by_method.values():
-            sentences += _render_groups(rows, task(rows[0]), _name_model(rows[0], methods))
     sentences += _render_comparisons(comparisons, task, methods)
     sentences += [_render_trainings(finding, task) for finding in by_kind[Kind.TRAININGS]]
     sentences += _render_unusable(by_kind[Kind.UNUSABLE])
+    by_score: dict[tuple[str | None, ...], list[Finding]] = defaultdict(list)
+    for finding in groups:
+        by_score[finding.model, finding.task, finding.metric, finding.probe, finding.method].append(finding)
+    for rows in by_score.values():
+        sentences += _render_groups(rows, task(rows[0]), _name_model(rows[0], methods))
     return [*sentences, *(finding.reason or "" for finding in by_kind[Kind.REMARK])]
 
 
@@ -100,7 +99,6 @@ def _against_chance(finding: Finding, *, interval: bool = False) -> str:
 
 def _render_scores(findings: Sequence[Finding], task: Label) -> list[str]:
     """Say in one sentence on which tasks a model is above chance, at chance and below chance."""
-    findings = [finding for finding in findings if not is_layer_method(finding.method or "")] or list(findings)
     by_task: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:
         by_task[task(finding)].append(finding)
@@ -110,11 +108,17 @@ def _render_scores(findings: Sequence[Finding], task: Label) -> list[str]:
             items = [
                 _score_item(name, having, rows)
                 for name, rows in by_task.items()
-                if (having := [row for row in rows if row.verdict is verdict and row.higher_is_better is better])
+                if (having := [row for row in _select_methods(rows) if row.verdict is verdict])
+                and rows[0].higher_is_better is better
             ]
             if items:
                 clauses.append(f"{_chance_phrase(verdict, better=better)} on {join_some(items, _MOST_TASKS)}")
     return [f"{quote_name(findings[0].model or '')} {'; it '.join(clauses)}."] if clauses else []
+
+
+def _select_methods(rows: Sequence[Finding]) -> list[Finding]:
+    """Leave out methods that use a single layer, unless there are no others."""
+    return [row for row in rows if not is_layer_method(row.method or "")] or list(rows)
 
 
 def _chance_phrase(verdict: Verdict, *, better: bool) -> str:
@@ -132,7 +136,7 @@ def _score_item(name: str, having: Sequence[Finding], rows: Sequence[Finding]) -
     if len(having) == 1:
         return f"{name} by {_name_method(having[0])} ({_against_chance(having[0], interval=True)})"
     methods = join_some([_name_method(row) for row in having], _MOST_METHODS)
-    who = f"all {len(rows)} methods" if len(having) == len(rows) else f"{len(having)} of {len(rows)} methods: {methods}"
+    who = f"all {len(rows)} methods" if len(having) == len(rows) else f"{len(having)} of {len(rows)} methods, {methods}"
     ranges = (
         format_range([_number(row, number) for row, number in sorted(zip(having, numbers, strict=True), key=_second)])
         for numbers in ([row.value or 0.0 for row in having], [row.chance or 0.0 for row in having])
@@ -147,17 +151,16 @@ def _second(pair: tuple[Finding, float]) -> float:
 def _render_groups(rows: Sequence[Finding], task: str, model: str) -> list[str]:
     """Say in how many groups a model is above chance, at chance and below, and name the best and the weakest."""
     noun = group_noun(rows[0].group_column or "group", len(rows))
-    clauses = []
+    clauses: list[str] = []
     for verdict in _VERDICTS:
-        sign = 1.0 if rows[0].higher_is_better is (verdict is Verdict.ABOVE_CHANCE) else -1.0
-        having = sorted(
-            (row for row in rows if row.verdict is verdict), key=lambda row, s=sign: -s * (row.value or 0.0)
-        )
+        having = [row for row in rows if row.verdict is verdict]
+        is_descending = rows[0].higher_is_better is (verdict is Verdict.ABOVE_CHANCE)
+        having.sort(key=lambda row: row.value or 0.0, reverse=is_descending)
         if not having:
             continue
         shown = having[:2] if verdict is Verdict.ABOVE_CHANCE else having[:1]
         items = join_names([f"{_group_name(row)} ({_against_chance(row)})" for row in shown])
-        best = "highest" if sign > 0 else "lowest"
+        best = "highest" if is_descending else "lowest"
         link = ": " if len(having) == len(shown) else f", {best} on "
         of = "" if clauses else f" of {counted(len(rows), noun, noun)}"
         phrase = _chance_phrase(verdict, better=rows[0].higher_is_better)

@@ -76,10 +76,11 @@ def summarize_findings(
         judged = [finding for model in models for finding in find_scores(model, scores, headline, facts)]
         findings += find_designs(scores, headline, baselines, questions, judged, about)
         findings += judged
+        first_metrics = dict(reversed(headline))
         findings += [
             finding
             for model in models
-            for task, metric in headline[:1]
+            for task, metric in reversed(first_metrics.items())
             for finding in find_groups(model, scores, task, metric, column, facts, about)
         ]
     paired = PairedModels(table, questions, clusters, **options)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
 from merkhet.analysis.types import (
     Analysis,
     AnalysisInput,
@@ -21,13 +23,15 @@ from merkhet.analysis.types import (
     make_columns,
 )
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import join_names, metric_label
-from merkhet.metrics.bootstrap import clustered_interval
+from merkhet.core.text import join_names, join_some, metric_label, quote_name
+from merkhet.metrics.bootstrap import paired_difference
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.metrics import ACCURACY, EXACT, MRR, MRR_ALL, Metric, make_recall
 from merkhet.suites.ontoprobe.options import MEMORIZING
 
 TASKS = MEMORIZING
 CHOICE = "-choice"
+FEW_FACTS = f"fewer than {FEW_QUESTIONS} facts, too few for a verdict,"
 METRICS = (make_recall("1"), make_recall("5"), MRR_ALL, MRR)
 _SOFT = re.compile(r"^(?P<base>.+), soft(?: \((?P<loss>[^()]+)\))?$")
 _EXPLANATION = (
@@ -110,12 +114,15 @@ def memorizing(inputs: AnalysisInput) -> Analysis | None:
     if not scores.variants and choices is None:
         return None
     tables = scores.tables() if scores.variants else []
+    comparisons = scores.comparisons()
+    baseline = next((column.title for column in scores.columns if column.baseline), "")
     return Analysis(
         "memorizing",
         "Memorizing: types, hierarchies, domains and ranges",
         _EXPLANATION,
         (*tables, *([choices] if choices else [])),
-        sentences=tuple(scores.sentences()),
+        sentences=tuple(describe_comparisons(comparisons, baseline)),
+        findings=tuple(comparisons),
     )
 
 
@@ -244,39 +251,97 @@ class _MemorizingScores:
                     tables.append(Table(caption, columns, tuple(rows), aside=True))
         return tables
 
-    def sentences(self) -> list[str]:
-        """Compare the MRR of each model's fixed variant with the first baseline, paired by fact; return sentences."""
+    def comparisons(self) -> list[Finding]:
+        """Compare the MRR of each model's fixed variant with the first baseline, paired by fact.
+
+        P-values are corrected over all tasks and models.
+        """
         baseline = next((column for column in self.columns if column.baseline), None)
         if baseline is None:
             return []
-        models = (column for column in self.columns if not column.baseline)
-        return [sentence for column in models if (sentence := self._compare_with_baseline(column, baseline))]
+        pairs = [
+            pair
+            for column in self.columns
+            for task in self.variants
+            if not column.baseline and (pair := self._compare_with_baseline(task, column, baseline))
+        ]
+        corrected = correct_comparisons([comparison for _, comparison in pairs])
+        return [
+            _comparison_finding(variant, comparison) for (variant, _), comparison in zip(pairs, corrected, strict=True)
+        ]
 
-    def _compare_with_baseline(self, column: _TableColumn, baseline: _TableColumn) -> str | None:
-        tasks_by_side: dict[str, list[str]] = {"above": [], "below": [], "no clear difference": []}
-        for task in self.variants:
-            variant, baseline_variant = self.fixed(task, column), self.fixed(task, baseline)
-            if variant is None or baseline_variant is None:
-                continue
-            model_mrr = self._mrr_by_fact(task, variant)
-            baseline_mrr = self._mrr_by_fact(task, baseline_variant)
-            shared = np.array(sorted(model_mrr.keys() & baseline_mrr.keys()), dtype=np.int64)
-            if len(shared) < 2:
-                continue
-            differences = np.array([model_mrr[fact] - baseline_mrr[fact] for fact in shared.tolist()])
-            seed = derived_seed(self.inputs.seed, "memorizing", task)
-            interval = clustered_interval(differences, shared, seed=seed)
-            side = "above" if interval.low > 0 else "below" if interval.high < 0 else "no clear difference"
-            tasks_by_side[side].append(task)
-        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in tasks_by_side.items() if tasks)
-        against = f"{column.title} (fixed choice) against {baseline.title} in MRR, paired by fact"
-        return f"{against}: {parts}." if parts else None
+    def _compare_with_baseline(
+        self, task: str, column: _TableColumn, baseline: _TableColumn
+    ) -> tuple[Variant, Comparison] | None:
+        variant, baseline_variant = self.fixed(task, column), self.fixed(task, baseline)
+        if variant is None or baseline_variant is None:
+            return None
+        model_mrr, baseline_mrr = self._mrr_by_fact(task, variant), self._mrr_by_fact(task, baseline_variant)
+        shared = sorted(model_mrr.keys() & baseline_mrr.keys())
+        if len(shared) < 2:
+            return None
+        first, second = (np.array([means[fact] for fact in shared]) for means in (model_mrr, baseline_mrr))
+        seed = derived_seed(self.inputs.seed, "memorizing", task)
+        paired = paired_difference(first, second, np.array(shared, dtype=np.int64), seed=seed)
+        model, other, n = variant.line.model, baseline_variant.line.model, len(shared)
+        return variant, Comparison(task, MRR.name, model, other, **vars(paired), n=n, facts=n)
 
     def _mrr_by_fact(self, task: str, variant: Variant) -> dict[int, float]:
         ids = self.ids(task, variant)
         facts, index = np.unique(self.inputs.cluster_ids(ids), return_inverse=True)
         means = np.bincount(index, self.inputs.values(variant.line, ids, MRR)) / np.bincount(index)
         return dict(zip(facts.tolist(), means.tolist(), strict=True))
+
+
+def _comparison_finding(variant: Variant, comparison: Comparison) -> Finding:
+    """Make the finding on a variant against the baseline; positive differences are in favour of ``model``."""
+    names = (comparison.model, comparison.other)
+    if comparison.difference < 0.0:
+        comparison = replace(comparison, difference=-comparison.difference, low=-comparison.high, high=-comparison.low)
+        names = names[::-1]
+    is_few = comparison.n < FEW_QUESTIONS
+    verdict = Verdict.AHEAD if comparison.p < SIGNIFICANCE_LEVEL else Verdict.NO_DIFFERENCE
+    return Finding(
+        Kind.COMPARISON,
+        Verdict.NONE if is_few else verdict,
+        model=names[0],
+        task=comparison.task,
+        metric=comparison.metric,
+        probe=variant.line.probe,
+        method=variant.line.method,
+        other=names[1],
+        group_column="template",
+        group=variant.template.rpartition("/")[2],
+        value=comparison.difference,
+        low=comparison.low,
+        high=comparison.high,
+        n=comparison.n,
+        facts=comparison.facts,
+        p=comparison.p,
+        reason=FEW_FACTS if is_few else None,
+    )
+
+
+def describe_comparisons(findings: Sequence[Finding], baseline: str) -> list[str]:
+    """Describe, from the findings of :func:`memorizing`, on which tasks each model is above and below the baseline."""
+    by_model: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_model[(finding.other if finding.model == baseline else finding.model) or ""].append(finding)
+    sentences = []
+    for model, rows in by_model.items():
+        sides: dict[str, list[str]] = {"above": [], "below": [], "no significant difference": [], FEW_FACTS: []}
+        for row in rows:
+            side = "no significant difference" if row.verdict is Verdict.NO_DIFFERENCE else FEW_FACTS
+            if row.verdict is Verdict.AHEAD:
+                side = "below" if row.model == baseline else "above"
+            sides[side].append(row.task or "")
+        how = dict.fromkeys(f"template {row.group} by {row.probe}, {row.method}" for row in rows)
+        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in sides.items() if tasks)
+        sentences.append(
+            f"{quote_name(model)} (fixed choice: {join_some(list(how), 3)}) against {baseline} in MRR, paired by fact: "
+            f"{parts}."
+        )
+    return sentences
 
 
 def first_lines(inputs: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:
