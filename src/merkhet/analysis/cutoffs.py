@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled, format_paired_difference
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import quote_name
+from merkhet.core.text import counted, quote_name
 from merkhet.metrics.answer_table import flatten_lists
 from merkhet.metrics.clusters import Clusters, sorted_codes
 from merkhet.metrics.ranks import FloatArray
@@ -266,7 +266,7 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
             threshold_f1[selected], single_f1[selected], run.seed_for("cutoffs")
         )
         parts.append(
-            f"{format_paired_difference(gain)} on the {len(selected):,} prompts with {kind} right "
+            f"{format_paired_difference(gain)} on {counted(len(selected), 'prompt')} with {kind} right "
             f"answer{'s' * (kind != 'one')}"
         )
     too_many = int((prompts.golds > TOP_SYMBOLS).sum())

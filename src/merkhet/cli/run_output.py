@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from merkhet.cli.output import print_json, print_lines
+from merkhet.core.text import counted
 from merkhet.engine.run_folder import Run
 from merkhet.engine.score_step import score_objects
 from merkhet.questions.question_files import QuestionSet
@@ -60,7 +61,8 @@ def _rows_saved(models: Sequence[dict[str, Any]]) -> list[str]:
         rows[model["name"]] += model.get("rows", 0)
         plain[model["name"]] += model.get("rows_one_by_one", 0)
     return [
-        f"{name} computed {rows[name]:,} rows; one for each candidate and method would have been {plain[name]:,}."
+        f"{name} computed {counted(rows[name], 'row')}; one for each candidate and method would have been "
+        f"{plain[name]:,}."
         for name in rows
         if plain[name] > rows[name] > 0
     ]
@@ -74,7 +76,8 @@ def print_build(questions: QuestionSet, folder: Path, *, as_json: bool) -> None:
         return
     console = Console(highlight=False)
     parts = ", ".join(f"{count:,} {task}" for task, count in tasks.items())
-    console.print(f"{questions.questions.num_rows:,} questions ({parts}) from {questions.facts.num_rows:,} facts")
+    asked, facts = counted(questions.questions.num_rows, "question"), counted(questions.facts.num_rows, "fact")
+    console.print(f"{asked} ({parts}) from {facts}")
     empty = list(questions.about.get("empty_domains") or ())
     if empty:
         console.print(f"No questions, because there are no facts: {', '.join(empty)}", soft_wrap=True)

@@ -165,6 +165,6 @@ class PairedAnswers:
         if not len(shared.codes):
             return "no question scored for both"
         if len(np.unique(self.paired.clusters.facts[shared.codes])) < 2:
-            count = "one question" if len(shared.codes) == 1 else f"{len(shared.codes)} questions, all about one fact"
+            count = "one question" if len(shared.codes) == 1 else f"{len(shared.codes):,} questions, all about one fact"
             return f"only {count}"
         return f"{metric.name} is undefined"

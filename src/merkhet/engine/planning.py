@@ -249,7 +249,7 @@ def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
     questions = run_tables(folder).question_set
     count, facts = questions.questions.num_rows, questions.facts.num_rows
     baselines = sum(model.kind == "baseline" for model in resolved.models)
-    parts = [f"{count:,} questions" + (f" from {facts:,} facts" if facts else "")]
+    parts = [counted(count, "question") + (f" from {counted(facts, 'fact')}" if facts else "")]
     parts.append(counted(len(resolved.models) - baselines, "model"))
     if baselines:
         parts.append(counted(baselines, "baseline"))

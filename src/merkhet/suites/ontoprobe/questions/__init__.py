@@ -34,7 +34,8 @@ def make_ontology_questions(statements: Statements, options: OntologyOptions | N
     rows += reasoning_rows
     shown = Counter(row["shown"] for row in premises)
     if missing := shown["second"] - shown["other"]:
-        remarks.append(f"{missing:,} reasoning questions have no control, because every other premise applies.")
+        number = counted(missing, "reasoning question has", "reasoning questions have")
+        remarks.append(f"{number} no control, because every other premise applies.")
     if options.choice:
         choice_rows, choice_premises = choice_questions(statements, options)
         rows += choice_rows
