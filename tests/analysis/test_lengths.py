@@ -69,9 +69,7 @@ def test_a_rank_that_grows_is_said_to_increase():
     given = make_input(each=60, skill={"bert": 0.5}, headline=[("encyclopedia", get_metric("mean-rank"))])
     size = {row["question_id"]: float(text_length(row)) for row in given.questions}
     answers = [
-        {**answer, "gold_ranks": [size[answer["question_id"]]]}
-        if answer["unusable"] is None
-        else answer
+        {**answer, "gold_ranks": [size[answer["question_id"]]]} if answer["unusable"] is None else answer
         for answer in given.answers
     ]
     found = lengths(replace(given, answers=answers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -30,6 +31,7 @@ FREE_PROBES = ("write", "answer")
 """Probes whose answers are not chosen among candidates, so that guessing is undefined."""
 _CLOSE = 1e-9
 _LEVEL = 0.95
+_TWO_SIDED = 1.959964
 
 
 class FactCounts:
@@ -160,7 +162,8 @@ def judge(
     """Judge a score by its interval against the chance level.
 
     There is no verdict on fewer than ``FEW_QUESTIONS`` questions, nor where even the interval of a perfect score would
-    contain the chance level.
+    contain the chance level. Below chance is only what a random chooser would hardly score
+    (:func:`is_likely_by_chance`).
 
     Args:
         facts: Number of facts; if it is unknown, the number of questions stands for it.
@@ -181,7 +184,20 @@ def judge(
     above, below = low > chance + _CLOSE, high < chance - _CLOSE
     if not metric.higher_is_better:
         above, below = below, above
+    below = below and not is_likely_by_chance(value, chance, facts or n, metric)
     return (Verdict.ABOVE_CHANCE if above else Verdict.BELOW_CHANCE if below else Verdict.AT_CHANCE), ""
+
+
+def is_likely_by_chance(value: float, chance: float, facts: int, metric: Metric) -> bool:
+    """Return whether a random chooser may well score as low as ``value``.
+
+    Metrics of ranks are skewed: a random chooser owes its mean to few high values. Without any of these, the bootstrap
+    interval is short and does not contain the chance level. Values between 0 and 1 with mean c have at most the
+    variance c (1 - c), which bounds the standard error.
+    """
+    if not metric.share or not 0.0 <= chance <= 1.0:
+        return False
+    return chance - value <= _TWO_SIDED * math.sqrt(chance * (1.0 - chance) / facts) + _CLOSE
 
 
 def is_undecidable(chance: float, facts: int, metric: Metric) -> bool:

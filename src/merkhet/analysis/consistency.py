@@ -116,7 +116,12 @@ def _complements(groups: Sequence[Sequence[float]]) -> list[list[float]]:
 
 def _sentence(row: TableRow) -> str:
     model, task, count, _, all_right, expected, *_ = row
-    assert isinstance(all_right, Estimate) and all_right.value is not None and isinstance(expected, float)
+    assert (
+        isinstance(count, int)
+        and isinstance(all_right, Estimate)
+        and all_right.value is not None
+        and isinstance(expected, float)
+    )
     of_task = "" if task == ALL_TASKS else f" of {task}"
     return (
         f"{model} has {percent(all_right.value)} of {counted(count, 'Q-set')}{of_task} all right; "

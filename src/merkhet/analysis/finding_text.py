@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from merkhet.analysis.comparison import is_layer_method
@@ -212,9 +212,8 @@ def _render_comparisons(findings: Sequence[Finding], task: Label, methods: _Meth
         sentences.append(
             f"In {equal:,} of {counted(len(findings), 'comparison')} two models score the same on every question."
         )
-    unjudged = [finding for finding in findings if finding not in judged]
-    if unjudged:
-        sentences.append(f"{counted(len(unjudged), 'comparison')} without a verdict: {unjudged[0].reason}.")
+    reasons = Counter(finding.reason for finding in findings if finding not in judged)
+    sentences += [f"{counted(n, 'comparison')} without a verdict: {reason}." for reason, n in reasons.items()]
     return sentences
 
 

@@ -55,7 +55,8 @@ def lengths(inputs: AnalysisInput) -> Analysis | None:
             rows += [(labels[line], task, probe, rho) for line, rho in correlations.items()]
             by_metric: dict[Metric, dict[str, Estimate]] = defaultdict(dict)
             for line, rho in correlations.items():
-                if line.model not in inputs.baselines:
+                # Rho is undefined if a model scores the same on every question.
+                if line.model not in inputs.baselines and rho.value is not None:
                     by_metric[inputs.metric(task, line)][labels[line]] = rho
             sentences += [
                 f"On {task} ({probe}), {_describe_trend(metric, models)}." for metric, models in by_metric.items()
