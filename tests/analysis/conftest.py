@@ -13,11 +13,9 @@ TASKS = {"completion": 40, "checking": 20}
 class Bench:
     """Questions of two tasks, the answers of models to them, and what is made of both."""
 
-    def __init__(self, sizes):
+    def __init__(self, sizes, candidates=("a", "b", "c", "d")):
         self.questions = {
-            f"{task}-{i:02}": Question(
-                f"{task}-{i:02}", task, "[MASK]", ("a",), "a", ("a", "b", "c", "d"), template=f"{r}/1"
-            )
+            f"{task}-{i:02}": Question(f"{task}-{i:02}", task, "[MASK]", ("a",), "a", candidates, template=f"{r}/1")
             for task, size in sizes.items()
             for i, r in ((i, "easy" if i % 2 == 0 else "hard") for i in range(size))
         }
@@ -47,11 +45,11 @@ class Bench:
             )
         return self
 
-    def scores(self):
+    def scores(self, *more):
         from merkhet.metrics.score_table import score_answers
 
         groups = {name: {"relation": question.relation} for name, question in self.questions.items()}
-        metrics = [get_metric("r@1"), get_metric("mrr")]
+        metrics = [get_metric(name) for name in ("r@1", "mrr", *more)]
         return score_answers("s", self.questions, groups, self.clusters, self.answers, metrics, seed=0).to_pylist()
 
 

@@ -92,31 +92,6 @@ def test_cells_are_as_counted_by_hand(wrong):
     assert {row[6] for row in aside.rows} == {"the answer is unknown"}
 
 
-def test_sentences_name_the_best_and_the_worst_class():
-    given = make_input(each=40)
-    words = {row["question_id"]: row["domain"] for row in given.questions}
-    known = [
-        {**answer, "gold_ranks": [1.0 if words[answer["question_id"]] == "C" else 2.0]}
-        if answer["probe"] == "fill" and answer["unusable"] is None
-        else answer
-        for answer in given.answers
-    ]
-    given = replace(given, answers=known)
-    found = classes(replace(given, scores=make_scores(given)))
-    told = next(text for text in found.sentences if text.startswith("Of syntactic, bert "))
-    assert "knows C (conjunctions) best" in told and "least (0.0%; P@1 among the whole vocabulary)" in told
-    assert not any("random" in text for text in found.sentences)
-
-
-def test_senses_are_told_from_guessing():
-    good = classes(make_input(each=60, skill={"bert": 1.0, "roberta": 0.0}))
-    told = [text for text in good.sentences if text.startswith("On semantic")]
-    assert (
-        "is significantly above chance (50.0%)" in told[0]
-        and "does not differ significantly from chance (50.0%)" in told[1]
-    )
-
-
 @pytest.fixture(scope="module")
 def inputs():
     return dict(hard_inputs())

@@ -85,7 +85,7 @@ def test_a_threshold_finds_several_answers_and_costs_single_ones_nothing():
     assert rows["several"][6].value == pytest.approx(rows["several"][8].value, abs=0.03), "nearly as if it were told"
     assert rows["all"][2] in THRESHOLDS and rows["all"][5] == 0
     assert len(found.figures) == 1 and {row["line"] for row in found.figures[0].rows} == {"one right", "several right"}
-    assert re.search(r" 0\.0 points \[-(\d\.\d), \1\] on the", found.sentences[0])
+    assert re.search(r" 0\.0 points \[-(\d\.\d), \1] on \d+ prompts with one", found.sentences[0])
     analysis_sections([found.as_json()])
 
 

@@ -7,6 +7,7 @@ from examined_runs import DOMAINS, TASKS, make_input, make_scores
 
 from merkhet.analysis.distribution import distribution
 from merkhet.analysis.domains import domains
+from merkhet.analysis.finding_text import render
 from merkhet.metrics.metrics import get_metric
 
 
@@ -35,6 +36,14 @@ def test_domains_without_facts_are_named():
     assert domains(given).sentences == ("This run's knowledge has no facts of law, so nothing was asked about it.",)
     silent = replace(given, facts=[*given.facts, {"domain": "law"}])
     assert domains(silent).sentences == ("This run has facts of law, but no questions about them.",)
+    assert domains(given).findings == () and render(domains(silent).findings) == [
+        "Without any question: 1 of 4 domains (law)."
+    ]
+    more = {"domains": [*DOMAINS, "art"], "knowledge_types": {}}
+    assert (
+        "no facts of law and art, so nothing was asked about them"
+        in domains(replace(given, data_card=more)).sentences[0]
+    )
 
 
 def test_domains_that_the_card_does_not_name_stand_last():

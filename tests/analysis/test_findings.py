@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from merkhet.analysis.comparison import Comparison
-from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.finding_text import render
+from merkhet.analysis.finding_types import FEW, Finding, Kind, Verdict
 from merkhet.analysis.findings import summarize_findings
+from merkhet.metrics.metrics import get_metric
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
 
 
-def find(bench, baselines=(), scores=None):
-    return summarize_findings(
+def find(bench, baselines=(), scores=None, **changes):
+    found = summarize_findings(
         scores=bench.scores() if scores is None else scores,
         answers=bench.answers,
         questions=bench.questions,
@@ -24,7 +25,15 @@ def find(bench, baselines=(), scores=None):
         about=ABOUT,
         baselines=set(baselines),
         seed=0,
+        **changes,
     )
+    stored = json.loads(json.dumps(found["findings"], allow_nan=False))
+    assert render([Finding.from_json(row) for row in stored]) == found["sentences"]
+    return found
+
+
+def of_kind(found, kind):
+    return [row for row in map(Finding.from_json, found["findings"]) if row.kind is kind]
 
 
 def number(name):
@@ -40,40 +49,127 @@ ALL_ASKED = "Every question could be asked of every model."
 
 def test_a_model_that_knows_one_thing_and_not_another(bench):
     found = find(bench.answer("scholar", lambda name: easy(name) or number(name) % 8 == 1))
-    assert found["sentences"] == [
-        "scholar scores highest on easy things (100%); it is not significantly above chance on hard things (25%, "
-        "chance 25%).",
-        ALL_ASKED,
-    ]
+    whole, asked, groups, _ = found["sentences"]
+    assert (
+        whole.startswith("scholar is significantly above chance on completion (62.5% [") and "checking (65.0%" in whole
+    )
+    assert groups == (
+        "On completion, scholar is significantly above chance in 1 of 2 relations: easy things (100.0%, chance 25.0%); "
+        "it does not differ significantly from chance in 1: hard things (25.0%, chance 25.0%)."
+    )
+    assert asked == ALL_ASKED
     assert found["comparisons"] == []
     assert found["unusable"] == []
 
 
 def test_a_model_that_knows_everything(bench):
-    (first, *rest) = find(bench.answer("sage", lambda name: True))["sentences"]
-    assert first == "sage scores highest on easy things (100%) and hard things (100%)."
-    assert rest == [ALL_ASKED]
+    found = find(bench.answer("sage", lambda name: True))
+    whole, asked, groups, _ = found["sentences"]
+    assert whole == (
+        "sage is significantly above chance on completion (100.0% [91.2, 100.0], chance 25.0%) and checking (100.0% "
+        "[83.2, 100.0], chance 25.0%)."
+    )
+    assert groups == (
+        "On completion, sage is significantly above chance in 2 of 2 relations: easy things (100.0%, chance 25.0%) and "
+        "hard things (100.0%, chance 25.0%)."
+    )
+    assert asked == ALL_ASKED
+
+
+def test_a_perfect_model_is_never_said_not_to_know(make_bench):
+    """Few questions, or a chance level near 1, make its intervals touch chance: then there is no verdict."""
+    for size in (1, 2, 5, 9, 10, 19, 20, 40):
+        for candidates in (("a", "b"), ("a", "b", "c", "d"), ("a",)):
+            bench = make_bench({"completion": size}, candidates).answer("sage", lambda name: True)
+            found = find(bench)
+            told = " ".join(found["sentences"])
+            assert " not " not in told and "below" not in told, (size, candidates)
+            verdicts = {row.verdict for row in of_kind(found, Kind.SCORE) + of_kind(found, Kind.GROUP)}
+            assert verdicts <= {Verdict.ABOVE_CHANCE, Verdict.NONE}, (size, candidates)
+            assert (Verdict.NONE in verdicts) == (size < 20 or candidates == ("a",)), (size, candidates)
 
 
 def test_a_model_at_chance_is_said_to_guess(bench):
     found = find(bench.answer("coin", lambda name: number(name) // 2 % 4 == 0))
-    assert found["sentences"] == [
-        "coin is not significantly above chance on completion in any relation.",
-        "coin does not differ significantly from chance on completion and checking.",
-        ALL_ASKED,
-    ]
+    whole, asked, groups, _ = found["sentences"]
+    assert whole.startswith("coin does not differ significantly from chance on completion (25.0% [")
+    assert groups == (
+        "On completion, coin does not differ significantly from chance in 2 of 2 relations, lowest on easy things "
+        "(25.0%, chance 25.0%)."
+    )
+    assert asked == ALL_ASKED
 
 
-def test_a_model_is_spoken_of_by_its_first_method_alone(bench):
-    bench.answer("two-ways", lambda name: True).answer("two-ways", lambda name: number(name) < 3, method="sum")
-    assert find(bench)["sentences"][0] == "two-ways scores highest on easy things (100%) and hard things (100%)."
+def test_a_model_that_is_always_wrong_is_below_chance_and_no_more(bench):
+    whole, _, groups, _ = find(bench.answer("fool", lambda name: False))["sentences"]
+    assert whole.startswith("fool is significantly below chance on completion (0.0% [0.0, 8.8], chance 25.0%)")
+    assert "below chance in 2 of 2 relations, lowest on easy things (0.0%, chance 25.0%)" in groups
+    assert "prefer" not in whole + groups
+
+
+def test_verdicts_name_the_method_that_they_are_about(bench):
+    """By one method the model knows everything, by the other nothing: no sentence joins the two."""
+    bench.answer("two-ways", lambda name: True).answer("two-ways", lambda name: False, method="sum")
+    found = find(bench)
+    whole, _, groups, *_ = found["sentences"]
+    above, below = whole.removesuffix(".").split("; it ")
+    assert "completion by rank, mean (100.0% [" in above and "sum" not in above and "0.0% [0.0" not in above
+    assert "completion by rank, sum (0.0% [0.0, 8.8], chance 25.0%)" in below and "mean" not in below
+    assert groups.startswith("On completion, two-ways (rank, mean) is significantly above chance in 2 of 2 relations")
+    rows = of_kind(found, Kind.SCORE)
+    assert {(row.task, row.method, row.verdict) for row in rows} == {
+        (task, method, verdict)
+        for task in ("completion", "checking")
+        for method, verdict in (("mean", Verdict.ABOVE_CHANCE), ("sum", Verdict.BELOW_CHANCE))
+    }
+
+
+def test_methods_with_the_same_verdict_are_counted(bench):
+    for method in ("mean", "sum", "max"):
+        bench.answer("sage", lambda name: True, method=method)
+    bench.answer("sage", lambda name: False, method="first").answer("half", lambda name: number(name) < 20)
+    whole = find(bench)["sentences"][0]
+    three = "completion by 3 of 4 methods, rank, mean, rank, sum and rank, max (100.0%, chance 25.0%)"
+    assert three.replace("rank, ", "") in whole.replace("rank, ", "")
+    compared = [text for text in find(bench)["sentences"] if "sage is ahead of half" in text]
+    assert len(compared) == 1 and "(rank, mean; paired, p" in compared[0]
+
+
+def test_compared_methods_that_differ_are_both_named(bench):
+    bench.answer("one", lambda name: True).answer("one", lambda name: False, method="sum")
+    bench.answer("two", lambda name: False, method="sum")
+    (line,) = [text for text in find(bench)["sentences"] if text.startswith("one is ahead of two on completion")]
+    assert "(rank, mean against sum; paired, p < 0.001)" in line
+
+
+def test_metrics_of_one_task_are_named(bench):
+    bench.answer("one", lambda name: True).answer("two", lambda name: False)
+    bench.headline = [("completion", get_metric("r@1")), ("completion", get_metric("mrr"))]
+    sentences = find(bench)["sentences"]
+    assert sentences[0].startswith("one is significantly above chance on completion R@1 (100.0% [")
+    assert "completion MRR (100.0%" in sentences[0]
+    assert any("ahead of two on completion R@1 by" in text for text in sentences)
+    assert any("ahead of two on completion MRR by" in text for text in sentences)
+
+
+def test_a_metric_that_is_better_if_lower_is_described_by_better_and_worse(bench):
+    bench.answer("one", lambda name: number(name) != 1).answer("two", lambda name: number(name) < 1)
+    bench.headline = [("completion", get_metric("mean-rank"))]
+    first, second, compared, _, groups, _ = find(bench, scores=bench.scores("mean-rank"))["sentences"]
+    assert first.startswith("one is significantly better than chance on completion (1.02 [1")
+    assert groups.startswith(
+        "On completion, one is significantly better than chance in 2 of 2 relations: easy things (1"
+    )
+    assert second.startswith("two is significantly better than chance on completion (1.98 [")
+    assert compared.startswith("one is ahead of two on completion by 0.95 in mean-rank (paired, p < 0.001)")
 
 
 def test_a_group_column_of_any_name_is_not_taken_for_the_whole(bench):
     bench.answer("sage", lambda name: True)
     scores = bench.scores()
     row = {**next(row for row in scores if row["relation"] is None), "value": 0.2, "low": 0.1, "high": 0.4, "rule": "x"}
-    assert not [line for line in find(bench, scores=[*scores, row])["sentences"] if "chance" in line]
+    told = find(bench, scores=[*scores, row])["sentences"]
+    assert not [line for line in told if "not differ" in line or "below" in line]
 
 
 def test_who_is_ahead_and_who_is_not_clearly(bench):
@@ -83,33 +179,46 @@ def test_who_is_ahead_and_who_is_not_clearly(bench):
     assert [one["model"] for one in found["comparisons"]] == ["strong", "strong"]
     asked = {"task", "metric", "model", "other", "n", "facts", "group_column", "group"}
     sizes = {"difference", "low", "high", "effect", "odds", "detectable", "trainings"}
+    assert of_kind(found, Kind.COMPARISON)[0].verdict is Verdict.AHEAD
     assert set(found["comparisons"][0]) == {*asked, *sizes, "p", "p_raw", "q", "mcnemar"}
     json.dumps(found, allow_nan=False)
 
 
 def test_many_models_are_told_of_in_few_sentences(bench):
     for place in range(5):
-        bench.answer(f"alike {place}", lambda name: number(name) < 10)
+        bench.answer(f"alike {place}", lambda name, place=place: number(name) < 10 + place)
     bench.answer("strong", lambda name: True)
     found = find(bench)
-    said = [line for line in found["sentences"] if "ahead" in line or "do not differ" in line]
+    said = [line for line in found["sentences"] if "ahead" in line or " do not differ" in line]
     pairs = len(found["comparisons"])
     clear = sum(one["p"] < 0.05 for one in found["comparisons"])
     assert pairs == 30 and 0 < clear < pairs
     assert said[-1].startswith(
         f"In {pairs - clear} of {pairs} comparisons two models do not differ significantly; without correction"
     )
-    sizes = [round(100 * one["detectable"]) for one in found["comparisons"] if one["p"] >= 0.05]
+    sizes = [round(100 * one["detectable"]) for one in found["comparisons"] if one["p"] >= 0.05 and one["detectable"]]
     least, most = min(sizes), max(sizes)
-    assert f"the tests have 80% power to detect differences of {least} to {most} points" in said[-1]
+    assert f"the tests have 80% power to detect differences of {least} to {most} points" in said[-1] or (
+        f"to {most} points" in said[-1]
+    )
     assert all(line.startswith("strong is ahead of alike") for line in said[: min(clear, 8)])
     assert len(said) <= 10
+
+
+def test_equal_models_are_said_to_be_equal(bench):
+    bench.answer("one", lambda name: number(name) < 10).answer("two", lambda name: number(name) < 10)
+    found = find(bench)
+    assert "On completion, one and two score the same on every question (paired)." in found["sentences"]
+    assert {row.verdict for row in of_kind(found, Kind.COMPARISON)} == {Verdict.EQUAL}
+    for place in range(3):
+        bench.answer(f"more {place}", lambda name: number(name) < 10)
+    assert "In 20 of 20 comparisons two models score the same on every question." in find(bench)["sentences"]
 
 
 def test_models_that_do_not_differ_clearly(bench):
     bench.answer("one", lambda name: number(name) < 10).answer("two", lambda name: number(name) < 11)
     found = find(bench)
-    (line,) = [line for line in found["sentences"] if line.startswith("On completion")]
+    (line,) = [line for line in found["sentences"] if "do not differ" in line and "On completion" in line]
     points = round(100 * found["comparisons"][0]["detectable"])
     assert line == (
         "On completion, two and one do not differ significantly (2.5 points, paired, p = 1.000); without correction "
@@ -117,37 +226,54 @@ def test_models_that_do_not_differ_clearly(bench):
     )
 
 
-ALIKE = Comparison("t", "accuracy", "a", "b", 0.02, -0.01, 0.05, 0.3, 400, p_raw=0.3, detectable=0.0412, facts=200)
+ALIKE = Finding(
+    *(Kind.COMPARISON, Verdict.NO_DIFFERENCE),
+    **{"task": "t", "metric": "accuracy", "model": "a", "other": "b", "probe": "rank", "method": "mean"},
+    **{"value": 0.02, "low": -0.01, "high": 0.05, "p": 0.3, "n": 400, "detectable": 0.0412, "facts": 200},
+)
 
 
 def test_what_could_have_been_found_is_told_once_for_a_pair_and_task():
-    (alone,) = describe_comparisons([ALIKE])
+    (alone,) = render([ALIKE])
     assert alone == (
         "On t, a and b do not differ significantly (2.0 points, paired, p = 0.300); the test has 80% power to "
         "detect a difference of 4.1 points."
     )
-    first, second, other = describe_comparisons(
-        [ALIKE, replace(ALIKE, metric="mrr"), replace(ALIKE, other="c", detectable=0.005)]
-    )
+    first, second, other = render([ALIKE, replace(ALIKE, metric="mrr"), replace(ALIKE, other="c", detectable=0.005)])
     assert "; without correction the test has 80% power to detect a difference of 4.1 points" in first
-    assert second == "On t, a and b do not differ significantly (2.0 points, paired, p = 0.300)."
+    assert second == "On t MRR, a and b do not differ significantly (2.0 points, paired, p = 0.300)."
     assert "80% power to detect a difference of 0.5 points" in other
 
 
 def test_what_is_not_known_is_not_told():
-    (old,) = describe_comparisons([replace(ALIKE, detectable=None, facts=None)])
+    (old,) = render([replace(ALIKE, detectable=None, facts=None)])
     assert old == "On t, a and b do not differ significantly (2.0 points, paired, p = 0.300)."
-    (few,) = describe_comparisons([replace(ALIKE, detectable=None, facts=5)])
+    (few,) = render([replace(ALIKE, detectable=None, facts=5)])
     assert few.endswith("p = 0.300); 5 facts are too few to detect a difference.")
-    (clear,) = describe_comparisons([replace(ALIKE, p=0.01)])
+    (clear,) = render([replace(ALIKE, p=0.01, verdict=Verdict.AHEAD)])
     assert clear == "a is ahead of b on t by 2.0 points (paired, p = 0.010)."
 
 
 def test_a_difference_of_ranks_is_not_told_in_points():
-    ranks = replace(ALIKE, metric="mean-rank", difference=1.25, detectable=3.0)
-    assert describe_comparisons([ranks]) == [
-        "On t, a and b do not differ significantly (1.25 in mean-rank, paired, p = 0.300)."
+    ranks = replace(ALIKE, metric="mean-rank", value=1.25, detectable=3.0, share=False)
+    assert render([ranks]) == ["On t, a and b do not differ significantly (1.25 in mean-rank, paired, p = 0.300)."]
+
+
+def test_grammar_of_one():
+    """Every count in a sentence is 1; no noun or verb that goes with it is in the plural."""
+    one = {"task": "t", "group_column": "relation", "count": 1, "total": 1, "reason": FEW}
+    findings = [
+        Finding(Kind.DESIGN, Verdict.NONE, **one),
+        Finding(Kind.DESIGN, Verdict.NONE, task="u", n=1, reason=FEW),
+        replace(ALIKE, facts=1, detectable=None, verdict=Verdict.NO_DIFFERENCE),
+        Finding(Kind.TRAININGS, Verdict.NO_DIFFERENCE, model="a", other="b", task="t", value=0.1, trainings=1),
+        Finding(Kind.UNUSABLE, Verdict.NONE, model="a", n=1, reason="too long"),
     ]
+    told = " ".join([*render(findings), *render([Finding(Kind.UNUSABLE, Verdict.NONE, model="a", count=0, total=1)])])
+    for noun in ("relations", "facts", "trainings", "answers", "were", "1 questions", "facts are"):
+        assert noun not in told, noun
+    for text in ("1 of 1 relation of t", "1 fact is too few", "1 training each", "1 answer was", "0 of 1 question"):
+        assert text in told, text
 
 
 @pytest.mark.parametrize(
@@ -163,31 +289,74 @@ def test_what_could_not_be_asked_is_counted_by_reason(bench, reason, kind):
     bench.answer("one", lambda name: True, unusable=lambda name: reason if number(name) < 3 else None)
     found = find(bench)
     assert found["unusable"] == [{"model": "one", "reason": kind, "count": 6}]
-    assert found["sentences"][-1] == f"6 answers were unusable and left out of the scores: 6 of one ({kind})."
+    assert f"6 answers were unusable and left out of the scores: 6 of one ({kind})." in found["sentences"]
 
 
 def test_one_unusable_answer_and_many_kinds(make_bench):
     single = make_bench({"completion": 4}).answer(
         "one", easy, unusable=lambda n: "too long" if number(n) == 1 else None
     )
-    assert find(single)["sentences"][-1].startswith("1 answer was unusable")
+    assert find(single)["sentences"][1].startswith("1 answer was unusable")
     many = make_bench({"completion": 8}).answer("one", easy, unusable=lambda name: f"reason {name}")
     assert find(many)["sentences"][-1].startswith("8 answers were unusable")
     assert find(many)["sentences"][-1].endswith("and 5 more kinds.")
 
 
-def test_baselines_are_neither_compared_nor_spoken_of(bench):
-    bench.answer("frequency", lambda name: True).answer("random", lambda name: False)
+def test_baselines_are_neither_compared_nor_judged(bench):
+    bench.answer("frequency", easy).answer("random", lambda name: False)
     found = find(bench, baselines=["frequency", "random"])
-    assert found == {"sentences": [ALL_ASKED], "comparisons": [], "unusable": []}
+    assert {row.kind for row in map(Finding.from_json, found["findings"])} == {Kind.DESIGN}
+    assert (found["comparisons"], found["unusable"]) == ([], [])
+
+
+def test_a_baseline_near_the_ceiling_is_announced(bench):
+    bench.answer("frequency", lambda name: number(name) != 1).answer("random", lambda name: False)
+    assert find(bench, baselines=["frequency", "random"])["sentences"] == [
+        "The baseline frequency scores 97.5% on completion and 95.0% on checking: a high score there is no evidence of "
+        "knowledge."
+    ]
+    some = type(bench)({"completion": 40, "checking": 20})
+    some.answer("frequency", easy).answer("sage", lambda name: True)
+    assert find(some, baselines=["frequency"])["sentences"][0] == (
+        "The baseline frequency scores at least 95% on 1 of 2 relations of completion (easy things 100.0%) and at "
+        "least 95% on 1 of 2 relations of checking (easy things 100.0%): a high score there is no evidence of "
+        "knowledge."
+    )
+
+
+def test_a_chance_level_near_the_ceiling_is_announced(make_bench):
+    bench = make_bench({"completion": 30}, ("a",)).answer("sage", lambda name: True)
+    told = find(bench)["sentences"]
+    assert told[0] == "Guessing scores 100.0% on completion: a high score there is no evidence of knowledge."
+    assert told[1].startswith("Even a perfect score would be within chance on completion (30 questions, chance 100.0%)")
+    bench.headline = [("completion", get_metric("rank-index"))]
+    assert find(bench, scores=[])["sentences"] == [
+        "All options are right in 30 of 30 questions of completion: a high score there is no evidence of knowledge."
+    ]
+
+
+def test_groups_too_small_to_read_are_counted_and_get_no_verdict(make_bench):
+    found = find(make_bench({"completion": 19, "checking": 3}).answer("one", lambda name: True))
+    assert found["sentences"][0] == (
+        "Fewer than 10 questions, too few for a verdict: checking (3) and 1 of 2 relations of completion."
+    )
+    verdicts = {(row.task, row.group): row.verdict for row in of_kind(found, Kind.GROUP)}
+    assert verdicts["completion", "easy"] is Verdict.ABOVE_CHANCE
+    assert {verdict for key, verdict in verdicts.items() if key != ("completion", "easy")} == {Verdict.NONE}
 
 
 def test_one_question_says_nothing_of_knowledge(make_bench):
     found = find(make_bench({"completion": 1}).answer("one", lambda name: True).answer("two", lambda name: False))
     assert found["sentences"] == ["Completion asks about a single fact, so its score has no interval.", ALL_ASKED]
-    both = find(make_bench({"completion": 1, "checking": 1, "order": 9}).answer("one", lambda name: True))
+    both = find(make_bench({"completion": 1, "checking": 1, "order": 12}).answer("one", lambda name: True))
     assert "Completion and checking ask about a single fact, so their scores have no interval." in both["sentences"]
 
 
+def test_questions_that_were_not_asked_are_counted(bench):
+    bench.answer("one", lambda name: True)
+    bench.answers = [row for row in bench.answers if not row["question_id"].startswith("checking")]
+    assert find(bench)["sentences"][1] == "Every answer is usable; one was asked 40 of 60 questions."
+
+
 def test_nothing_asked_nothing_said(make_bench):
-    assert find(make_bench({"completion": 2}), scores=[])["sentences"] == [ALL_ASKED]
+    assert find(make_bench({"completion": 2}), scores=[])["sentences"] == []

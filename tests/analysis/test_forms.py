@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,19 @@ def test_one_who_is_wrong_in_the_same_way_in_every_order_is_consistent() -> None
     assert found is not None
     ((*_, first, _, _, _, same),) = table(found, "Bias")
     assert (first.value, same.value) == (0.0, 1.0)
+
+
+def test_one_who_guesses_is_rarely_said_to_prefer_a_letter() -> None:
+    """With 24 choices, some letter of a guesser is often chosen half more than it is right, by luck alone."""
+    lucky = preferring = 0
+    for seed in range(40):
+        draw = random.Random(seed)
+        found = given(list(choose(Talker(lambda _, draw=draw: draw.choice("ABCD")), QUESTIONS[:24])), QUESTIONS[:24])
+        chosen, right = count_choices(found, found.answers, "letter")
+        top = int(np.argmax(chosen - right))
+        lucky += bool(chosen[top] > 1.5 * right[top] and choice_bias(chosen, right) > 0.1)
+        preferring += any("prefers" in text for text in forms(found).sentences)
+    assert lucky > 8 and preferring <= 4
 
 
 def test_replies_that_are_no_answers_are_counted_and_choose_no_place() -> None:

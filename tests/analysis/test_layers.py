@@ -55,7 +55,7 @@ def test_the_best_of_many_that_are_alike_is_not_called_better():
         assert "does not differ significantly from the last" in found.sentences[0]
     equal = layers(with_accuracy(make_input(skill={"bert": 0.5}), lambda method: 0.5))
     assert equal.tables[0].rows[0][4:] == (None, None, None)
-    assert equal.sentences == ("Of 5 layers of bert, the last has the best accuracy (50.0%).",)
+    assert equal.sentences == ("Of 5 layers of bert, no layer has a better accuracy than the last (50.0%).",)
 
 
 def test_choosing_among_equal_layers_flatters_but_the_cross_check_does_not():

@@ -64,6 +64,19 @@ def test_the_sentence_says_which_way_it_goes(sign, word):
     assert np.sign(rho.value) == sign if sign else rho.low < 0 < rho.high
 
 
+def test_a_rank_that_grows_is_said_to_increase():
+    """Better scores have a positive rho, also where lower is better."""
+    given = make_input(each=60, skill={"bert": 0.5}, headline=[("encyclopedia", get_metric("mean-rank"))])
+    size = {row["question_id"]: float(text_length(row)) for row in given.questions}
+    answers = [
+        {**answer, "gold_ranks": [size[answer["question_id"]]]} if answer["unusable"] is None else answer
+        for answer in given.answers
+    ]
+    found = lengths(replace(given, answers=answers))
+    assert found.tables[0].rows[0][3].value < 0
+    assert "mean-rank increases with the length of the text for bert (rho -" in found.sentences[0]
+
+
 def test_tasks_and_edges_may_be_chosen():
     given = make_input(
         options=validate(AnalysisOptions, {"lengths": {"tasks": ["commonsense", "encyclopedia"], "edges": [7]}})

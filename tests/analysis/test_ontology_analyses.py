@@ -22,6 +22,7 @@ from ontology_runs import (
     score_by_hand,
 )
 
+from merkhet.analysis.finding_types import Finding, Verdict
 from merkhet.analysis.resampled_means import average_draws, estimate_from_draws, resampled_means
 from merkhet.analysis.types import Estimate, Line
 from merkhet.core.text import metric_label
@@ -29,7 +30,13 @@ from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.score_table import score_answers
 from merkhet.suites.ontoprobe.analyses.premise_effects import premises
 from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
-from merkhet.suites.ontoprobe.analyses.task_scores import METRICS, base_model, memorizing, soft_loss
+from merkhet.suites.ontoprobe.analyses.task_scores import (
+    METRICS,
+    base_model,
+    describe_comparisons,
+    memorizing,
+    soft_loss,
+)
 
 SOFT = (f"{REASONER}, soft", f"{REASONER}, soft (nll)")
 NAMES = {metric_label(metric.name): metric for metric in METRICS}
@@ -174,10 +181,23 @@ def test_choices_that_were_written_are_compared_word_by_word(given):
 def test_models_are_set_against_the_baseline(given):
     sizes = dict.fromkeys(TEMPLATES, 80)
     manual, soft = memorizing(make_ontology_run(sizes, models=("m",), repeats=1)).sentences
-    start = "m, soft (fixed choice) against train-frequency in MRR, paired by fact: "
-    assert soft == f"{start}above on TP, SCO, SPO, DM and RG."
-    assert manual.startswith("m, manual (fixed choice) against train-frequency") and "above on TP" in manual
+    start = "“m, soft” (fixed choice: template soft by rank, multiple-mean) against train-frequency in MRR, paired by "
+    assert soft == f"{start}fact: above on TP, SCO, SPO, DM and RG."
+    assert manual.startswith("m (fixed choice: template 3 by rank, multiple-mean") and "above on TP" in manual
     assert memorizing(replace(given, baselines=frozenset())).sentences == ()
+
+
+def test_a_model_is_set_against_the_baseline_by_corrected_tests_of_enough_facts():
+    """Its sentences follow from its findings, also when these are read back."""
+    for facts in (5, 60):
+        made = memorizing(make_ontology_run(dict.fromkeys(TEMPLATES, facts), models=("m",), repeats=1))
+        stored = [Finding.from_json(json.loads(json.dumps(row.as_json()))) for row in made.findings]
+        assert tuple(describe_comparisons(stored, BASELINE)) == made.sentences
+        for finding in stored:
+            assert finding.n in range(facts // 2, facts + 1) and finding.value >= 0
+            expected = Verdict.AHEAD if finding.p < 0.05 else Verdict.NO_DIFFERENCE
+            assert finding.verdict is (Verdict.NONE if facts < 10 else expected)
+        assert all("above" not in text and "below" not in text for text in made.sentences) == (facts < 10)
 
 
 def test_soft_prompts_belong_to_their_model():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import replace
 from statistics import mean
 
@@ -12,14 +14,17 @@ from ontology_runs import (
     PARROT,
     REASONER,
     RULES,
+    SIZES,
     TEMPLATES,
     made_of,
     make_ontology_run,
     score_by_hand,
 )
 
+from merkhet.analysis.finding_text import render
+from merkhet.analysis.finding_types import FEW, NO_QUESTIONS, Finding, Kind, Verdict
 from merkhet.analysis.types import metric_label
-from merkhet.suites.ontoprobe.analyses.premise_effects import PREMISE_STATES, SETTINGS, premises
+from merkhet.suites.ontoprobe.analyses.premise_effects import PREMISE_STATES, SETTINGS, describe_effects, premises
 from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
 from merkhet.suites.ontoprobe.analyses.task_scores import METRICS, soft_loss
 
@@ -78,7 +83,7 @@ def test_each_model_has_a_figure_with_a_panel_for_each_rule(given):
 
 def test_a_reasoner_is_told_from_a_parrot(given):
     told = dict(zip((REASONER, PARROT), made_of(premises, given).sentences, strict=False))
-    assert told[REASONER].startswith("reasoner ranks the answer at MRR ")
+    assert told[REASONER].startswith("reasoner (rank, multiple-mean) ranks the answer at MRR ")
     assert ", and with a premise about something else it ranks that premise's answer at only " in told[REASONER]
     assert told[REASONER].endswith("%: it applies the rule.")
     assert "; but with a premise about something else" in told[PARROT]
@@ -121,6 +126,45 @@ def test_what_cannot_be_told_is_not_told(given):
     alone = replace(given, premise_settings=settings)
     assert premises(alone).sentences[0].endswith("; no control was asked to tell reasoning from repetition.")
     assert all("control" not in str(row[0]) for table in premises(alone).tables for row in table.rows)
+
+
+def test_sentences_follow_from_findings_that_are_read_back(given):
+    made = made_of(premises, given)
+    stored = [Finding.from_json(json.loads(json.dumps(finding.as_json()))) for finding in made.findings]
+    assert tuple(describe_effects(stored)) == made.sentences
+    by_group = {finding.group: finding for finding in stored if finding.model == PARROT}
+    assert by_group["repetition - reasoning"].verdict is Verdict.AHEAD and "reasoning - repetition" not in by_group
+    assert by_group["EX/EX - neither"].value == pytest.approx(by_group["EX/EX"].value - by_group["neither"].value)
+
+
+def test_a_model_that_is_always_right_needs_no_premises(given):
+    told = premises(changed(given, lambda setting, number: 1)).sentences[0]
+    assert told.endswith(
+        "MRR 100.0% with both premises in the text and 100.0% with neither: the premises have no room to help."
+    )
+
+
+def test_premise_settings_of_a_few_questions_are_announced_and_get_no_verdict():
+    few = make_ontology_run(dict.fromkeys(SIZES, 1), models=(REASONER,))
+    made = premises(few)
+    told = made.sentences[0]
+    assert told.endswith("questions (6, 6, 6) and get no verdict.") and "it applies" not in told
+    sizes = Counter(
+        (few.questions_by_id[name].task, setting)
+        for (model, name), setting in few.premise_settings.items()
+        if model == REASONER and few.questions_by_id[name].task in RULES
+    )
+    designs = {
+        finding.reason: finding
+        for finding in made.findings
+        if finding.kind is Kind.DESIGN and finding.model == REASONER
+    }
+    assert {finding.total for finding in designs.values()} == {len(RULES) * 10}
+    assert designs[FEW].count == len(sizes) and designs[NO_QUESTIONS].count == len(RULES) * 10 - len(sizes)
+    assert render(list(designs.values())) == [
+        f"Without any question: {60 - len(sizes)} of 60 premise settings of rules for {REASONER}.",
+        f"Fewer than 10 questions, too few for a verdict: {len(sizes)} of 60 premise settings of rules for {REASONER}.",
+    ]
 
 
 def test_multiple_choice_by_how_the_first_premise_is_given(given):

@@ -11,8 +11,7 @@ from memory_runs import boundary_run, implicit_run, memory_input, recalled
 from recall_worlds import make_recalls, make_statements, recall_values
 from scipy import stats
 
-from merkhet.analysis.finding_types import Verdict
-from merkhet.analysis.training_comparison import TRAINED_ONCE
+from merkhet.analysis.finding_types import TRAINED_ONCE, Verdict
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import make_table
 from merkhet.suites.lama_tk.analyses.boundary import boundaries

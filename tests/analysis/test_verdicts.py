@@ -86,7 +86,7 @@ def test_only_the_corrected_p_tells_models_apart() -> None:
     assert verdict.sentences[0].startswith(
         "a and b do not differ significantly on completion (+10.0 points [5.0, 15.0], p = 0.080)"
     )
-    assert verdict.sentences[1].startswith("1 of 1 differences (completion) is significant only before correction")
+    assert verdict.sentences[1].startswith("1 of 1 difference (completion) is significant only before correction")
     assert not is_significant(one("completion", "a", "b", 0.1, 0.05)) and is_significant(
         one("completion", "a", "b", 0.1, 0.0499)
     )
@@ -258,6 +258,19 @@ def test_groups_are_told_by_q_the_largest_first() -> None:
         "By domain, the only difference that could be tested is not significant."
     ]
     assert "nothing can be compared" in summarize_groups([], "domain")[0]
+
+
+def test_groups_of_few_facts_get_no_verdict() -> None:
+    few = {**grouped("towns", -0.4, 0.001), "facts": 9}
+    assert not is_significant(few) and is_significant({**few, "facts": 10})
+    assert summarize_groups([grouped("rivers", 0.1, 0.04), few], "domain") == [
+        "By domain, 1 of 1 difference is significant (q < 0.05).",
+        "1 more difference is about fewer than 10 facts: there is no verdict.",
+        "a is ahead on rivers (+10.0 points [5.0, 15.0], q = 0.040).",
+    ]
+    assert summarize_groups([few], "domain") == [
+        "By domain, no group has 10 facts that two models share, so there is no verdict."
+    ]
 
 
 def test_groups_of_several_tasks_and_pairs_name_them() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest, read_csv_rows
+from merkhet.core.text import counted
 
 _LONG_COLUMNS = ("model", "task", "score")
 _FORMAT_HINT = "write model,task,score with a row for each score, or model and a column for each task"
@@ -94,7 +95,9 @@ def _entries(rows: Any, columns: Sequence[str], file: Path) -> Iterator[tuple[st
         if not any(cells):
             continue
         if len(cells) > len(columns):
-            raise InputError(f"{where}: {len(cells)} cells for {len(columns)} columns. Correct the row.")
+            raise InputError(
+                f"{where}: {counted(len(cells), 'cell')} for {counted(len(columns), 'column')}. Correct the row."
+            )
         named = dict(zip(columns, [*cells, *[""] * len(columns)], strict=False))
         model = named.pop("model")
         if not model:

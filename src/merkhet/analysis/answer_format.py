@@ -22,8 +22,10 @@ from merkhet.analysis.types import (
     make_columns,
 )
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import percent, quote_name
+from merkhet.core.text import counted, percent, quote_name
 from merkhet.metrics.association import agreement_interval
+from merkhet.metrics.bootstrap import paired_difference
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.metrics import ACCURACY, EXACT
 from merkhet.metrics.ranks import FloatArray
 
@@ -82,7 +84,8 @@ def _outcomes(inputs: AnalysisInput, lines: Sequence[Line]) -> Part:
         failures = [f"{verb} {percent(shares[name])}" for name, verb in verbs.items() if shares[name]]
         if failures:
             sentences.append(
-                f"{quote_name(inputs.labels[line])} {' and '.join(failures)} of {count:,} questions ({line.probe})."
+                f"{quote_name(inputs.labels[line])} {' and '.join(failures)} of {counted(count, 'question')} "
+                f"({line.probe})."
             )
     columns = make_columns("Model", "Probe", "questions:count", "answered:share", "no answer:share", "refused:share")
     return [Table("Outcomes of replies.", columns, tuple(rows))], [], sentences
@@ -212,13 +215,27 @@ def _describe_bias(inputs: AnalysisInput, line: Line) -> list[str]:
             continue
         top = int(np.argmax(chosen - right))
         share, expected = chosen[top] / chosen.sum(), right[top] / right.sum()
-        if share > 1.5 * expected and choice_bias(chosen, right) > 0.1:
+        is_large = share > 1.5 * expected and choice_bias(chosen, right) > 0.1
+        if is_large and _bias_p_value(inputs, answers, kind, top) * len(chosen) < SIGNIFICANCE_LEVEL:
             name = f"{'the letter' if kind == _LETTER else kind} {_CHOICE_NAMES[kind][top]}"
             sentences.append(
                 f"{quote_name(inputs.labels[line])} prefers {name}: {percent(share)} of its choices, but "
                 f"{percent(expected)} of the right ones."
             )
     return sentences
+
+
+def _bias_p_value(inputs: AnalysisInput, answers: Sequence[Row], kind: str, choice: int) -> float:
+    """Test whether a position (or letter) is chosen more or less often than it is right, paired by choice."""
+    pairs = [
+        (row["question_id"], float(_choice_index(chosen) == choice), float(_choice_index(gold) == choice))
+        for row in answers
+        for chosen, gold in zip(row[f"{kind}s"], row[f"right_{kind}s"], strict=True)
+        if chosen is not None
+    ]
+    ids, is_chosen, is_right = zip(*pairs, strict=True)
+    seed = derived_seed(inputs.seed, "forms", "bias", kind)
+    return paired_difference(np.array(is_chosen), np.array(is_right), inputs.cluster_ids(ids), seed=seed).p
 
 
 def _lines_by_model(inputs: AnalysisInput) -> dict[str, dict[str, Line]]:
@@ -243,7 +260,7 @@ def _agreement(inputs: AnalysisInput) -> Part:
             same = inputs.mean((first == second).astype(np.float64), ids, "forms", *probes)
             seed = derived_seed(inputs.seed, "forms", *probes)
             kappa = estimate(agreement_interval(first, second, inputs.cluster_ids(ids), seed=seed), len(ids))
-            forms_of_pair = [_FORMS[probe] for probe in probes]
+            forms_of_pair = [_form_name(inputs, line) for line in pair]
             rows.append((model, " – ".join(forms_of_pair), same.n, same, kappa))
             points.append({"x": " – ".join(probes), "line": model, "model": model, **vars(kappa)})
             if kappa.value is not None and kappa.low is not None and kappa.high is not None:
@@ -259,9 +276,17 @@ def _agreement(inputs: AnalysisInput) -> Part:
     return [Table("Agreement between probes on the same questions.", columns, tuple(rows))], [figure], sentences
 
 
+def _form_name(inputs: AnalysisInput, line: Line) -> str:
+    """Name the probe of a line, and its method if the model was asked by several methods of the probe."""
+    methods = {other.method for other in inputs.usable if (other.model, other.probe) == (line.model, line.probe)}
+    return f"{_FORMS[line.probe]}{f' (method {line.method})' if len(methods) > 1 else ''}"
+
+
 def _degree(kappa: Estimate) -> str:
     if (kappa.high or 0.0) < 0:
         return "less than"
+    if (kappa.low or 0.0) <= 0:
+        return "no more and no less, as far as can be shown, than"
     if (kappa.low or 0.0) <= 0.1:
         return "hardly more than"
     return "more than" if (kappa.value or 0.0) < 0.6 else "far more than"

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from merkhet.analysis._score_lookup import PRECISIONS, ScoreLookup, is_layer
-from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, label_lines, make_columns
-from merkhet.core.text import join_names, metric_label, percent, quote_name
+from merkhet.analysis.types import Analysis, AnalysisInput, Column, Line, Table, label_lines, make_columns
+from merkhet.core.text import join_names, metric_label
 
 _AMONG = {
     "fill": "Answers ranked among the whole vocabulary",
@@ -39,8 +39,6 @@ def classes(inputs: AnalysisInput) -> Analysis | None:
         return None
     tables += filter(None, [_unusable_table(inputs)])
     sentences = _explain_rankings(lookup)
-    for model in dict.fromkeys(line.model for line in lookup.lines if line.model not in inputs.baselines):
-        sentences += [*_describe_classes(lookup, model, clozes, probes), *_describe_chance(lookup, model)]
     explanation = _EXPLANATION + _explain_unusable(inputs)
     return Analysis("classes", "Knowledge by class", explanation, tuple(tables), sentences=tuple(sentences))
 
@@ -123,61 +121,7 @@ def _unusable_table(inputs: AnalysisInput) -> Table | None:
     return Table("Questions that could not be asked.", columns, tuple(rows), aside=True) if rows else None
 
 
-def _describe_classes(lookup: ScoreLookup, model: str, tasks: Sequence[str], probes: Sequence[str]) -> list[str]:
-    """Describe the best and the weakest class of a model on each task, by the first probe with scores."""
-    sentences = []
-    for task in tasks:
-        metric = lookup.metrics(task)[0]
-        for probe in probes:
-            line = next((line for line in lookup.lines if (line.model, line.probe) == (model, probe)), None)
-            known = {
-                name: cell
-                for name in lookup.classes(task)
-                if line
-                and (cell := lookup.cell(line, task, metric, lookup.class_column, name)) is not None
-                and cell.value is not None
-            }
-            if len(known) > 1:
-                among = {"fill": " among the whole vocabulary", "rank": " among the candidates of the question"}.get(
-                    probe, ""
-                )
-                where = f"{metric_label(metric.name)}{among}"
-                sentences.append(_describe_extremes(lookup, quote_name(model), task, where, known))
-                break
-    return sentences
-
-
-def _describe_extremes(lookup: ScoreLookup, model: str, task: str, where: str, known: dict[str, Estimate]) -> str:
-    best, worst = (choose(known, key=lambda name: known[name].value or 0.0) for choose in (max, min))
-    high, low = known[best], known[worst]
-    if high.value == low.value:
-        return f"{model} knows all classes of {task} alike ({percent(high.value or 0.0)}, {where})."
-    apart = low.high is not None and high.low is not None and high.low > low.high
-    return (
-        f"Of {task}, {model} knows {_class_name(lookup, best)} best ({percent(high.value or 0.0)}) and "
-        f"{_class_name(lookup, worst)} least ({percent(low.value or 0.0)}; {where}"
-        f"{'' if apart else '; their intervals overlap'})."
-    )
-
-
 def _class_name(lookup: ScoreLookup, value: str) -> str:
     """Return the name of a class, followed by its name in the data card if that differs."""
     name = (lookup.inputs.data_card.get("names") or {}).get(value)
     return f"{value} ({name})" if name and name != value else value
-
-
-def _describe_chance(lookup: ScoreLookup, model: str) -> list[str]:
-    sentences = []
-    for task in (task for task in lookup.tasks if task in lookup.sense_tasks):
-        line = lookup.first_line(model, task)
-        for metric in lookup.metrics(task):
-            row = lookup.row(line, task, metric) if line else None
-            if row is None or row["chance"] is None or row["low"] is None:
-                continue
-            verdict = "does not differ significantly from chance"
-            if row["low"] > row["chance"] or row["high"] < row["chance"]:
-                verdict = f"is significantly {'above' if row['low'] > row['chance'] else 'below'} chance"
-            sentences.append(
-                f"On {task}, {quote_name(model)} ({percent(row['value'])}) {verdict} ({percent(row['chance'])})."
-            )
-    return sentences

@@ -110,7 +110,8 @@ class PairedModels:
     """Answers of models, paired by question and clustered by fact.
 
     Two models are compared by the first probe that was used with both. For each model, the first method of this probe
-    counts; methods that use a single layer come last. A question with several answers counts once, with their mean. A
+    counts; methods that use a single layer come last, and those without a usable answer are left out if others have
+    one. A question with several answers counts once, with their mean. A
     question for which a metric is undefined is skipped.
 
     Args:
@@ -150,8 +151,12 @@ class PairedModels:
         self._pair_codes = np.array([numbers[name] for name in pairs], dtype=np.int64)
         self.methods: dict[tuple[str, str], dict[str, str]] = {}
         """Method of each probe, by model and task."""
-        for model, task, probe, method in sorted(self.table.cell_rows, key=lambda key: is_layer_method(key[3])):
-            self.methods.setdefault((model, task), {}).setdefault(probe, method)
+        keys = sorted(self.table.cell_rows, key=lambda key: is_layer_method(key[3]))
+        answered = {key[:2] for key in keys if self.table.cell(*key).answered}
+        for key in keys:
+            model, task, probe, method = key
+            if self.table.cell(*key).answered or key[:2] not in answered:
+                self.methods.setdefault((model, task), {}).setdefault(probe, method)
 
     @property
     def models(self) -> list[str]:

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 
-from merkhet.analysis.comparison import Comparison
 from merkhet.analysis.differences import (
     ComparisonRow,
     count_facts,
     detectable_difference,
     facts_needed,
     format_difference,
-    format_p,
     format_range,
     format_size,
     is_equal,
     is_significant,
+    is_small_group,
     orient_to,
     swap_models,
 )
-from merkhet.core.text import finite_or_none, join_names, join_some, metric_label, quote_name
+from merkhet.analysis.finding_types import FEW_QUESTIONS
+from merkhet.core.text import counted, finite_or_none, join_names, join_some, metric_label, quote_name
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
-from merkhet.metrics.metrics import get_metric, is_metric
 
 AHEAD, MIXED, ALIKE, NEVER = "ahead", "mixed", "alike", "not compared"
 WEAK = 0.1
 """Detectable difference above which a comparison without a significant difference is weak."""
 FEW_FACTS = 30
-_MOST_COMPARED = 8
 _MOST_NAMED = 6
 _MOST_PAIRS = 10
 _FEW_PAIRS = 3
@@ -108,10 +106,14 @@ def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
     if not groups:
         return [f"By {column}, nothing can be compared: no group has questions about two facts that two models share."]
     significant = sorted(filter(is_significant, groups), key=lambda row: -abs(row["difference"]))
-    if not significant and len(groups) == 1:
-        return [f"By {column}, the only difference that could be tested is not significant."]
+    readable = [row for row in groups if not is_small_group(row)]
+    small = _count_small_groups(len(groups) - len(readable))
+    if not readable:
+        return [f"By {column}, no group has {FEW_QUESTIONS} facts that two models share, so there is no verdict."]
+    if not significant and len(readable) == 1:
+        return [f"By {column}, the only difference that could be tested is not significant.", *small]
     if not significant:
-        return [f"By {column}, none of {len(groups):,} differences is significant after correction."]
+        return [f"By {column}, none of {len(readable):,} differences is significant after correction.", *small]
     one_pair = len({frozenset((row["model"], row["other"])) for row in groups}) == 1
     names = task_names(groups)
     by_pair: dict[tuple[str, str], list[str]] = {}
@@ -120,13 +122,23 @@ def summarize_groups(groups: Sequence[ComparisonRow], column: str) -> list[str]:
         task = "" if len(names) == 1 else f" in {_task(better, names)}"
         text = f"{better['group']}{task} ({format_difference(better)})"
         by_pair.setdefault((better["model"], better["other"]), []).append(text)
+    differences = counted(len(readable), "difference")
+    verb = "is" if len(significant) == 1 else "are"
     sentences = [
-        f"By {column}, {len(significant):,} of {len(groups):,} differences are significant (q < {SIGNIFICANCE_LEVEL})."
+        f"By {column}, {len(significant):,} of {differences} {verb} significant (q < {SIGNIFICANCE_LEVEL}).",
+        *small,
     ]
     for (model, other), parts in list(by_pair.items())[:_MOST_NAMED]:
         behind = "" if one_pair else f" of {quote_name(other)}"
         sentences.append(f"{quote_name(model)} is ahead{behind} on {join_some(parts, _MOST_NAMED)}.")
     return sentences
+
+
+def _count_small_groups(number: int) -> list[str]:
+    if not number:
+        return []
+    verb = "is" if number == 1 else "are"
+    return [f"{counted(number, 'more difference')} {verb} about fewer than {FEW_QUESTIONS} facts: there is no verdict."]
 
 
 def _judge_pair(comparisons: Sequence[ComparisonRow], names: TaskNames, verb: str) -> PairVerdict:
@@ -263,8 +275,9 @@ def _warn_of_weakness(comparisons: Sequence[ComparisonRow], names: TaskNames, pa
         return []
     sizes = format_range([format_size(size) for size in sorted(detectable_difference(row) or 1.0 for row in weak)])
     facts = format_range([f"{count:,}" for count in sorted(map(count_facts, weak))])
+    noun = "fact" if facts == "1" else "facts"
     sentence = (
-        f"Comparisons without a significant difference have little power: with {facts} facts, true differences below "
+        f"Comparisons without a significant difference have little power: with {facts} {noun}, true differences below "
         f"{sizes} points are often missed."
     )
     largest = max(weak, key=lambda row: abs(row["difference"]))
@@ -273,7 +286,7 @@ def _warn_of_weakness(comparisons: Sequence[ComparisonRow], names: TaskNames, pa
         between = f"between {quote_name(largest['model'])} and {quote_name(largest['other'])} " if pairs > 1 else ""
         sentence += (
             f" Detecting a difference as large as the one observed {between}on {_task(largest, names)} "
-            f"({format_size(abs(largest['difference']))} points) takes about {_round_up(needed):,} facts."
+            f"({format_size(abs(largest['difference']))} points) takes about {counted(_round_up(needed), 'fact')}."
         )
     return [sentence]
 
@@ -287,7 +300,7 @@ def _warn_of_correction(comparisons: Sequence[ComparisonRow], names: TaskNames) 
     ]
     if not uncorrected:
         return []
-    which = f"{len(uncorrected)} of {len(comparisons)} differences ({_join_tasks(uncorrected, names)})"
+    which = f"{len(uncorrected)} of {counted(len(comparisons), 'difference')} ({_join_tasks(uncorrected, names)})"
     verb = "is" if len(uncorrected) == 1 else "are"
     return [f"{which} {verb} significant only before correction for the number of comparisons."]
 
@@ -328,55 +341,3 @@ def _round_up(number: int) -> int:
     """Round up to two significant digits, the precision of the estimate."""
     step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
-
-
-def describe_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
-    """Describe which models are ahead.
-
-    Of many comparisons, only the most significant ones are described, and the others are counted. If two models do not
-    differ significantly, the smallest detectable difference is given, once per pair and task.
-    """
-    rows = [{**asdict(comparison), "share": _is_share(comparison.metric)} for comparison in comparisons]
-    single = len(rows) == 1
-    alike = [row for row in rows if not is_significant(row)]
-    if len(rows) <= _MOST_COMPARED:
-        first = {(row["task"], row["model"], row["other"]): row for row in reversed(alike)}
-        return [
-            _describe_comparison(row, _describe_detectable([row], single) if row in first.values() else "")
-            for row in rows
-        ]
-    significant = sorted(filter(is_significant, rows), key=lambda row: (row["p"], -row["difference"]))
-    remaining = len(significant) - _MOST_COMPARED
-    sentences = [_describe_comparison(row) for row in significant[:_MOST_COMPARED]]
-    if remaining > 0:
-        sentences.append(f"In {remaining} more comparisons one of two models is ahead.")
-    if alike:
-        detectable = _describe_detectable(alike, single)
-        sentences.append(
-            f"In {len(alike)} of {len(rows)} comparisons two models do not differ significantly{detectable}."
-        )
-    return sentences
-
-
-def _describe_comparison(row: ComparisonRow, detectable: str = "") -> str:
-    model, other, p = quote_name(row["model"]), quote_name(row["other"]), f"p {format_p(row['p'])}"
-    gap = f"{100 * row['difference']:.1f} points" if row["share"] else f"{row['difference']:.2f} in {row['metric']}"
-    if is_significant(row):
-        return f"{model} is ahead of {other} on {row['task']} by {gap} (paired, {p})."
-    return f"On {row['task']}, {model} and {other} do not differ significantly ({gap}, paired, {p}){detectable}."
-
-
-def _describe_detectable(rows: Sequence[ComparisonRow], single: bool) -> str:
-    """Return the end of a sentence on the difference that ``rows`` can detect; empty if it is unknown."""
-    shares = [row for row in rows if row["share"]]
-    sizes = sorted({format_size(row["detectable"]) for row in shares if row["detectable"] is not None}, key=float)
-    if not sizes:
-        facts = min((row["facts"] for row in shares if row["facts"] is not None), default=None)
-        return "" if facts is None or len(rows) > 1 else f"; {facts} facts are too few to detect a difference"
-    tests = f"{'' if single else 'without correction '}{'the test has' if len(rows) == 1 else 'the tests have'}"
-    plural = "a difference" if len(sizes) == 1 else "differences"
-    return f"; {tests} 80% power to detect {plural} of {format_range(sizes)} points"
-
-
-def _is_share(metric: str) -> bool:
-    return get_metric(metric).share if is_metric(metric) else True

@@ -10,7 +10,7 @@ import numpy as np
 
 from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Table, TableRow, estimate, make_columns
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import percent
+from merkhet.core.text import counted, percent
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.ranks import FloatArray
 
@@ -116,9 +116,14 @@ def _complements(groups: Sequence[Sequence[float]]) -> list[list[float]]:
 
 def _sentence(row: TableRow) -> str:
     model, task, count, _, all_right, expected, *_ = row
-    assert isinstance(all_right, Estimate) and all_right.value is not None and isinstance(expected, float)
+    assert (
+        isinstance(count, int)
+        and isinstance(all_right, Estimate)
+        and all_right.value is not None
+        and isinstance(expected, float)
+    )
     of_task = "" if task == ALL_TASKS else f" of {task}"
     return (
-        f"{model} has {percent(all_right.value)} of {count:,} Q-sets{of_task} all right; "
+        f"{model} has {percent(all_right.value)} of {counted(count, 'Q-set')}{of_task} all right; "
         f"{percent(expected)} would be if its answers were independent."
     )

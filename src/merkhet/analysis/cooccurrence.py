@@ -11,6 +11,7 @@ from merkhet.analysis._corpus_index import CorpusIndex
 from merkhet.analysis._prompt_names import names_in_prompts, plain_name
 from merkhet.analysis.line_charts import chart_buckets
 from merkhet.analysis.types import Analysis, AnalysisInput, Row, Table, make_columns
+from merkhet.core.text import counted
 
 _STARTS = (0, 1, 3, 10, 30, 100, 300, 1000)
 BUCKETS = ("0", *(f"{start:,}–{end - 1:,}" for start, end in pairwise(_STARTS[1:])), f"{_STARTS[-1]:,}+")
@@ -56,9 +57,13 @@ def cooccurrence(inputs: AnalysisInput) -> Analysis | None:
     columns = make_columns("Model", "Questions", "n:count", "Spearman’s rho:correlation")
     correlations = Table("Rank correlation of the score with co-occurrence.", columns, tuple(rows))
     unnamed = len(inputs.questions) - len(counts)
-    sentences = [f"The corpus has {len(index):,} paragraphs; {len(counts):,} questions were looked up in it."]
+    sentences = [
+        f"The corpus has {counted(len(index), 'paragraph')}; "
+        f"{counted(len(counts), 'question was', 'questions were')} looked up in it."
+    ]
     if unnamed:
-        sentences.append(f"{unnamed:,} questions contain no name to look up and are left out.")
+        questions = counted(unnamed, "question contains", "questions contain")
+        sentences.append(f"{questions} no name to look up and {'is' if unnamed == 1 else 'are'} left out.")
     title = "Co-occurrence in a corpus"
     return Analysis("cooccurrence", title, _EXPLANATION, (correlations, *tables), tuple(figures), tuple(sentences))
 

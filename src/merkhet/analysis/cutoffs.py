@@ -15,7 +15,7 @@ from merkhet.analysis.finding_types import FEW_QUESTIONS
 from merkhet.analysis.memorized_run import STATEMENT, MemorizedModel, MemorizedRun, Recalled
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Figure, Table, TableRow, estimate
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import quote_name
+from merkhet.core.text import counted, quote_name
 from merkhet.metrics.answer_table import flatten_lists
 from merkhet.metrics.clusters import Clusters, sorted_codes
 from merkhet.metrics.ranks import FloatArray
@@ -268,7 +268,7 @@ def _describe_gain(run: MemorizedRun, memorized: MemorizedModel, prompts: _Promp
             threshold_f1[selected], single_f1[selected], run.seed_for("cutoffs")
         )
         parts.append(
-            f"{format_points(vars(gain))} on the {len(selected):,} prompts with {kind} right "
+            f"{format_points(vars(gain))} on {counted(len(selected), 'prompt')} with {kind} right "
             f"answer{'s' * (kind != 'one')}"
         )
     too_many = int((prompts.golds > TOP_SYMBOLS).sum())

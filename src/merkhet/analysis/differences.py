@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from merkhet.analysis.finding_types import FEW_QUESTIONS
 from merkhet.core.text import finite_or_none, metric_label
 from merkhet.metrics import paired_tests as power
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
@@ -28,10 +29,21 @@ _SMALLEST = 0.005
 
 
 def is_significant(comparison: ComparisonRow) -> bool:
-    """Return whether a difference is significant, by the corrected p or, within groups, by q."""
+    """Return whether a difference is significant, by the corrected p or, within groups, by q.
+
+    Within a group of too few facts, no difference is significant.
+    """
+    if is_small_group(comparison):
+        return False
     p = finite_or_none(comparison.get("q")) if comparison.get("group_column") else None
     p = finite_or_none(comparison.get("p")) if p is None else p
     return p is not None and p < SIGNIFICANCE_LEVEL
+
+
+def is_small_group(comparison: ComparisonRow) -> bool:
+    """Return whether a comparison is within a group of too few facts for a verdict."""
+    facts = comparison.get("facts") or comparison.get("n")
+    return bool(comparison.get("group_column")) and facts is not None and int(facts) < FEW_QUESTIONS
 
 
 def is_equal(comparison: ComparisonRow) -> bool:

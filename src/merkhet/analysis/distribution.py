@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from merkhet.analysis.types import NO_DOMAIN, Analysis, AnalysisInput, Column, Figure, Row, Table, TableRow
+from merkhet.core.text import counted
 
 _EXPLANATION = (
     "How many questions of each type there are in each domain and for each kind of knowledge. Scores over all "
@@ -57,6 +58,7 @@ def _sentences(inputs: AnalysisInput) -> tuple[str, ...]:
     facts = len({fact for row in inputs.questions for fact in row["facts"] or []})
     sets = Counter(row["qset"] for row in inputs.questions if row["qset"] is not None)
     several = sum(count > 1 for count in sets.values())
-    about = f" about {facts:,} facts" if facts else ""
-    in_sets = f"; {several:,} Q-sets hold more than one of them" if several else ""
-    return (f"There are {len(inputs.questions):,} questions{about}{in_sets}.",)
+    about = f" about {counted(facts, 'fact')}" if facts else ""
+    in_sets = f"; {counted(several, 'Q-set holds', 'Q-sets hold')} more than one of them" if several else ""
+    there_are = "There is" if len(inputs.questions) == 1 else "There are"
+    return (f"{there_are} {counted(len(inputs.questions), 'question')}{about}{in_sets}.",)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from itertools import chain
 
+from merkhet.analysis.finding_types import NO_QUESTIONS, Finding, Kind, Verdict
 from merkhet.analysis.types import NO_DOMAIN, Analysis, AnalysisInput, Column, Estimate, Line, Table
-from merkhet.core.text import join_names, metric_label
+from merkhet.core.text import join_names, join_some, metric_label
+
+_MOST_NAMED = 4
 
 
 def domains(inputs: AnalysisInput) -> Analysis | None:
@@ -26,8 +30,14 @@ def domains(inputs: AnalysisInput) -> Analysis | None:
         "The headline score of every question type in every domain, with 95% bootstrap intervals over facts. A "
         "dash marks a domain without questions."
     )
-    sentences = tuple(_describe_missing(inputs, ids_by_domain))
-    return Analysis("domains", "Question types by domain", explanation, tuple(tables), sentences=sentences)
+    return Analysis(
+        "domains",
+        "Question types by domain",
+        explanation,
+        tuple(tables),
+        sentences=tuple(_describe_missing(inputs, ids_by_domain)),
+        findings=tuple(_find_unasked(inputs, ids_by_domain)),
+    )
 
 
 def _table(inputs: AnalysisInput, line: Line, ids_by_domain: dict[tuple[str, str], list[str]]) -> Table:
@@ -49,14 +59,37 @@ def _table(inputs: AnalysisInput, line: Line, ids_by_domain: dict[tuple[str, str
 
 
 def _describe_missing(inputs: AnalysisInput, ids_by_domain: dict[tuple[str, str], list[str]]) -> list[str]:
-    asked = {domain for _, domain in ids_by_domain}
     facts = Counter(row["domain"] for row in inputs.facts)
-    unasked = [name for name in inputs.domains if name not in asked]
+    unasked = _unasked_domains(inputs, ids_by_domain)
     empty = [name for name in unasked if not facts[name]]
     silent = [name for name in unasked if facts[name]]
     sentences = []
     if empty:
-        sentences.append(f"This run's knowledge has no facts of {join_names(empty)}, so nothing was asked about it.")
+        them = "it" if len(empty) == 1 else "them"
+        sentences.append(
+            f"This run's knowledge has no facts of {join_names(empty)}, so nothing was asked about {them}."
+        )
     if silent:
         sentences.append(f"This run has facts of {join_names(silent)}, but no questions about them.")
     return sentences
+
+
+def _unasked_domains(inputs: AnalysisInput, ids_by_domain: dict[tuple[str, str], list[str]]) -> list[str]:
+    asked = {domain for _, domain in ids_by_domain}
+    return [name for name in inputs.domains if name not in asked]
+
+
+def _find_unasked(inputs: AnalysisInput, ids_by_domain: dict[tuple[str, str], list[str]]) -> Iterator[Finding]:
+    """Yield a finding if there are domains with facts but without a question, such as under a small limit."""
+    facts = Counter(row["domain"] for row in inputs.facts)
+    silent = [name for name in _unasked_domains(inputs, ids_by_domain) if facts[name]]
+    if silent:
+        yield Finding(
+            Kind.DESIGN,
+            Verdict.NONE,
+            group_column="domain",
+            group=join_some(silent, _MOST_NAMED),
+            count=len(silent),
+            total=len(inputs.domains),
+            reason=NO_QUESTIONS,
+        )

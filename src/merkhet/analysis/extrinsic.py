@@ -12,8 +12,9 @@ from merkhet.analysis._downstream_scores import Downstream, read_downstream
 from merkhet.analysis._score_lookup import ScoreLookup
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Table, TableRow, make_columns
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import finite_or_none, join_names, metric_label, percent, quote_name
+from merkhet.core.text import counted, finite_or_none, join_names, join_some, metric_label, percent, quote_name
 from merkhet.metrics.association import permutation_correlation
+from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.ranks import FloatArray
 
 _FEWEST = 3
@@ -58,7 +59,7 @@ def extrinsic(inputs: AnalysisInput) -> Analysis | None:
         for model in dict.fromkeys([*models, *downstream.scores])
     ]
     tables = [Table(f"Scores of this run, and those of {downstream.name}.", columns, tuple(rows))]
-    sentences = _unmatched(inputs, downstream, models)
+    sentences = [*_unmatched(inputs, downstream, models), *_name_methods(inputs, shared)]
     if len(shared) < _FEWEST:
         names = join_names([quote_name(model) for model in shared])
         who = f"Only {names} {'has' if len(shared) == 1 else 'have'}" if shared else "No model has"
@@ -68,6 +69,20 @@ def extrinsic(inputs: AnalysisInput) -> Analysis | None:
             tables.append(table)
             sentences += added
     return Analysis("extrinsic", "Intrinsic against extrinsic", _EXPLANATION, tuple(tables), sentences=tuple(sentences))
+
+
+def _name_methods(inputs: AnalysisInput, models: Sequence[str]) -> list[str]:
+    """Name the methods whose scores are correlated, if a model has scores by several on a headline task."""
+    lookup = ScoreLookup(inputs)
+    tasks = dict.fromkeys(task for task, _ in inputs.headline)
+    lines = [line for task in tasks for model in models if (line := lookup.first_line(model, task))]
+    several = any(
+        len({line for line in lookup.lines if line.model == model and lookup.cell(line, task, metric)}) > 1
+        for task, metric in inputs.headline
+        for model in models
+    )
+    names = list(dict.fromkeys(f"{line.probe}, {line.method}" for line in lines))
+    return [f"Of several methods, the scores of this run are those by {join_some(names, 3)}."] if several else []
 
 
 def _intrinsic(inputs: AnalysisInput) -> list[_Measure]:
@@ -131,10 +146,11 @@ def _correlate(inputs: AnalysisInput, measures: Sequence[_Measure], shared: Sequ
     if not known:
         return table, []
     first_name, second_name, best = max(known, key=lambda entry: (-entry[2].p, abs(entry[2].rho)))
-    few = " This is not significant." if best.p >= 0.05 else ""
+    significant = best.p * len(known) < SIGNIFICANCE_LEVEL
+    few = "" if significant else " This is not significant" + (" after correction." if len(known) > 1 else ".")
     return table, [
-        f"Of {len(known)} pairs the strongest correlation is {first_name} with {second_name}: rho {best.rho:.2f} over "
-        f"{best.n} models (p = {best.p:.3f}, uncorrected).{few}"
+        f"Of {counted(len(known), 'pair')} the strongest correlation is {first_name} with {second_name}: rho "
+        f"{best.rho:.2f} over {best.n} models (p = {best.p:.3f}, uncorrected).{few}"
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
@@ -9,6 +10,23 @@ from typing import Any
 
 FEW_QUESTIONS = 10
 """Groups with fewer questions are too small to read: they are shown in grey with n, and get no verdict."""
+NEAR_CEILING = 0.95
+"""Score of a baseline, or chance level, from which high scores are no evidence of knowledge."""
+
+# Reasons of findings without a verdict. Sentences are chosen by them.
+FEW = f"fewer than {FEW_QUESTIONS} questions"
+SINGLE_FACT = "a single fact, so no interval"
+UNDECIDABLE = "even a perfect score would be within chance"
+NO_SCORE = "no score"
+NO_CHANCE = "no chance level"
+FREE_ANSWERS = "free answers have no chance level"
+TRAINED_ONCE = "one training of each model"
+UNMEASURED = "too few statements meet the condition"
+TIES = "breaking ties at random could make up the difference"
+BASELINE_CEILING = "a baseline is near the ceiling"
+CHANCE_CEILING = "chance is near the ceiling"
+ALL_RIGHT = "all options are right"
+NO_QUESTIONS = "no questions"
 
 
 class Kind(str, Enum):
@@ -25,7 +43,9 @@ class Kind(str, Enum):
     DESIGN = "design"
     """Property of the questions or conditions that limits what scores mean."""
     UNUSABLE = "unusable"
-    """Questions without a usable answer."""
+    """Questions without a usable answer, or number of questions that a model was asked."""
+    REMARK = "remark"
+    """Sentence without a verdict on scores; ``reason`` is its text."""
 
 
 class Verdict(str, Enum):
@@ -57,16 +77,23 @@ class Finding:
     method: str | None = None
     other: str | None = None
     """Second model of a comparison."""
+    other_method: str | None = None
+    """Method of the second model; both models were asked by ``probe``."""
     group_column: str | None = None
     group: str | None = None
     """Group of questions: a value of ``group_column``."""
+    group_name: str | None = None
+    """Readable name of ``group``, if it differs."""
     value: float | None = None
     """Score, or difference between the scores of ``model`` and ``other``."""
     low: float | None = None
     high: float | None = None
     chance: float | None = None
     n: int | None = None
-    """Number of questions."""
+    """Number of questions; for unusable answers, their number."""
+    count: int | None = None
+    """Number of groups or questions that the finding is about, of ``total``."""
+    total: int | None = None
     facts: int | None = None
     """Number of facts that the questions depend on."""
     trainings: int | None = None
@@ -77,10 +104,19 @@ class Finding:
     """Smallest true difference that the test detects with 80% power."""
     reason: str | None = None
     """Why there is no verdict, or what limits the scores."""
+    share: bool = True
+    """Whether the metric lies between 0 and 1 and is shown in percent."""
+    higher_is_better: bool = True
+    """Whether a higher value of the metric is better. A difference is oriented so that positive is better."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields that are not None, for findings.json."""
-        row = {key: value for key, value in asdict(self).items() if value is not None}
+        """Return the fields that differ from their defaults, for findings.json, without infinite and NaN numbers."""
+        defaults = {field.name: field.default for field in fields(self)}
+        row = {
+            key: value
+            for key, value in asdict(self).items()
+            if value != defaults[key] and not (isinstance(value, float) and not math.isfinite(value))
+        }
         return {**row, "kind": self.kind.value, "verdict": self.verdict.value}
 
     @classmethod

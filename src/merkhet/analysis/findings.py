@@ -1,31 +1,32 @@
-"""Sentences on the findings of a run: best and weakest groups, comparisons of models, unusable questions."""
+"""Findings of a run: scores against chance, comparisons of models, limits of the design, unusable questions."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.comparison import Condition, compare_models, is_layer_method
-from merkhet.analysis.comparison_text import describe_comparisons
+from merkhet.analysis.chance_findings import FactCounts, count_asked, find_groups, find_scores, main_group_column
+from merkhet.analysis.comparison import Comparison, Condition, PairedModels, compare_models, is_layer_method
+from merkhet.analysis.design_findings import find_designs
+from merkhet.analysis.differences import is_significant
+from merkhet.analysis.finding_text import render
+from merkhet.analysis.finding_types import TIES, Finding, Kind, Verdict
 from merkhet.analysis.question_sets import describe_question_sets, withhold_verdicts
 from merkhet.analysis.training_comparison import training_findings
-from merkhet.analysis.training_text import describe_trainings
 from merkhet.analysis.types import Row
 from merkhet.core.records import Question
-from merkhet.core.schemas import SCORES
-from merkhet.core.text import join_names, percent
-from merkhet.metrics.answer_table import AnswerTable
-from merkhet.metrics.metrics import Metric
+from merkhet.metrics.answer_table import AnswerTable, Cell, IntArray
+from merkhet.metrics.metrics import Metric, MetricNotApplicableError
+from merkhet.metrics.ranks import FloatArray
 
-_CLOSE = 1e-9
-
-ALL_ASKED = "Every question could be asked of every model."
-"""Sentence of a run without unusable answers."""
+_TWO_SIDED = 1.959964
 
 
 def summarize_findings(
@@ -44,11 +45,14 @@ def summarize_findings(
     conditions: Mapping[str, Condition] | None = None,
     trained: Collection[str] = (),
     repeated: Sequence[pa.Table] = (),
+    groups: Mapping[str, Mapping[str, str | None]] | None = None,
+    more: Sequence[Finding] = (),
+    left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Summarize the findings of a run.
 
-    If models were trained under several conditions, only models that differ in one respect are compared. The sentences
-    then compare only models with the same condition; analyses describe the effects of conditions.
+    If models were trained under several conditions, only models that differ in one respect are compared, and sentences
+    compare only models with the same condition, without a verdict; analyses describe the effects of conditions.
 
     Args:
         clusters: Fact of each question, by question id.
@@ -59,48 +63,69 @@ def summarize_findings(
         conditions: Training condition of each model.
         trained: Models that the run has trained; see :class:`merkhet.analysis.comparison.PairedModels`.
         repeated: Answers of these models after further trainings.
+        groups: Values of the group columns, by question id, to count the facts of groups.
+        more: Further findings to list and render, such as those of analyses.
+        left_out: Sentences on baselines that were left out.
 
     Returns:
-        ``sentences``, ``comparisons`` (paired comparisons of all models except baselines) and ``unusable`` (counts by
-        model and reason).
+        ``findings`` (:meth:`Finding.as_json`), ``sentences`` (rendered from the findings), ``comparisons`` (paired
+        comparisons of all models except baselines) and ``unusable`` (counts by model and reason).
     """
-    scores = _select_first_method(scores)
-    answers = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
+    table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
     models = list(dict.fromkeys(row["model"] for row in scores if row["model"] not in baselines))
+    options: dict[str, Any] = {
+        "seed": seed,
+        "classes": classes,
+        "unusable_is_wrong": unusable_is_wrong,
+        "statements": statements,
+    }
     comparisons = compare_models(
-        answers,
+        table,
         questions,
         clusters,
         headline,
-        seed=seed,
         models=models,
         conditions=conditions,
-        classes=classes,
-        unusable_is_wrong=unusable_is_wrong,
-        statements=statements,
         trained=trained,
         repeated=repeated,
+        **options,
     )
-    comparisons = withhold_verdicts(comparisons, conditions or {}, answers)
-    unusable = _count_unusable(answers)
+    comparisons = withhold_verdicts(comparisons, conditions or {}, table)
     rows = [asdict(comparison) for comparison in comparisons]
-    question_sets = describe_question_sets(answers, rows, "statements" if statements else "questions")
-    sentences: list[str] = []
-    if conditions:
-        labels = {name: condition.label for name, condition in conditions.items()}
-        same = [entry for entry in comparisons if labels.get(entry.model) == labels.get(entry.other)]
-        sentences += describe_trainings(training_findings(map(asdict, same)))
-    else:
-        for model in models:
-            sentences += _describe_knowledge(model, scores, headline, about)
-            sentences += _describe_chance_level(model, scores, headline)
-        sentences += _describe_missing_intervals(scores, headline, models)
-        sentences += describe_comparisons([entry for entry in comparisons if entry.trainings is None])
-        sentences += describe_trainings(training_findings(map(asdict, comparisons)))
-        sentences.append(_describe_unusable(unusable, wrong=unusable_is_wrong))
-    sentences += question_sets
+    unusable = _count_unusable(table)
+    findings: list[Finding] = []
+    if not conditions:
+        facts = FactCounts(table, clusters, groups or {}, unusable_is_wrong=unusable_is_wrong)
+        column = main_group_column(scores)
+        judged = [finding for model in models for finding in find_scores(model, scores, headline, facts)]
+        findings += find_designs(scores, headline, baselines, questions, judged, about)
+        findings += judged
+        first_metrics = dict(reversed(headline))
+        findings += [
+            finding
+            for model in models
+            for task, metric in reversed(first_metrics.items())
+            for finding in find_groups(model, scores, task, metric, column, facts, about)
+        ]
+    findings += _find_comparisons(
+        [comparison for comparison in comparisons if comparison.trainings is None],
+        PairedModels(table, questions, clusters, **options),
+        dict(_metrics_by_name(headline)),
+    )
+    findings += training_findings(row for row in rows if _has_same_condition(row, conditions or {}))
+    if not conditions:
+        findings += _find_unusable(unusable, wrong=unusable_is_wrong)
+        findings += [
+            Finding(Kind.UNUSABLE, Verdict.NONE, model=model, count=count, total=len(questions))
+            for model, count in count_asked(table, models).items()
+            if not left_out
+        ]
+    remarks = [*left_out, *describe_question_sets(table, rows, "statements" if statements else "questions")]
+    findings += [Finding(Kind.REMARK, Verdict.NONE, reason=text) for text in remarks]
+    findings += more
     return {
-        "sentences": sentences,
+        "findings": [finding.as_json() for finding in findings],
+        "sentences": render(findings),
         "comparisons": rows,
         "unusable": [
             {"model": model, "reason": reason, "count": count} for (model, reason), count in sorted(unusable.items())
@@ -108,132 +133,94 @@ def summarize_findings(
     }
 
 
-def _count_unusable(answers: AnswerTable | pa.Table | Sequence[Row]) -> Counter[tuple[str, str]]:
+def _metrics_by_name(headline: Sequence[tuple[str, Metric]]) -> Iterator[tuple[str, Metric]]:
+    return ((metric.name, metric) for _, metric in headline)
+
+
+def _has_same_condition(row: Row, conditions: Mapping[str, Condition]) -> bool:
+    """Return whether both models of a comparison were trained under the same condition, or under none."""
+    first, second = (conditions.get(row[side]) for side in ("model", "other"))
+    return first is None or second is None or first.label == second.label
+
+
+def _find_comparisons(
+    comparisons: Sequence[Comparison], paired: PairedModels, metrics: Mapping[str, Metric]
+) -> Iterator[Finding]:
+    """Yield a finding for each comparison of two models that the run has not trained."""
+    order = {model: index for index, model in enumerate(paired.models)}
+    for comparison in comparisons:
+        # The models of a comparison may have been swapped; the probe is that of the original order.
+        pair = tuple(sorted((comparison.model, comparison.other), key=order.__getitem__))
+        probe = paired.shared_probe((pair[0], pair[1]), comparison.task) or ""
+        methods = [paired.methods[model, comparison.task][probe] for model in (comparison.model, comparison.other)]
+        metric = metrics[comparison.metric]
+        shared = paired.shared_values((pair[0], pair[1]), comparison.task, metric)
+        verdict = Verdict.AHEAD if is_significant(asdict(comparison)) else Verdict.NO_DIFFERENCE
+        reason = None
+        if shared is not None and np.array_equal(shared.first, shared.second):
+            verdict = Verdict.EQUAL
+        elif shared is not None and verdict is Verdict.AHEAD and metric.share:
+            cells = [
+                paired.table.cell(model, comparison.task, probe, paired.methods[model, comparison.task][probe])
+                for model in pair
+            ]
+            error = math.sqrt(sum(map(_tie_variance, cells, (shared.first, shared.second), [shared.codes] * 2)))
+            if comparison.difference <= _TWO_SIDED * error:
+                verdict, reason = Verdict.NONE, TIES
+        yield Finding(
+            Kind.COMPARISON,
+            verdict,
+            model=comparison.model,
+            other=comparison.other,
+            task=comparison.task,
+            metric=comparison.metric,
+            probe=probe,
+            method=methods[0],
+            other_method=methods[1] if methods[1] != methods[0] else None,
+            value=comparison.difference,
+            low=comparison.low,
+            high=comparison.high,
+            n=comparison.n,
+            facts=comparison.facts,
+            p=comparison.p,
+            detectable=comparison.detectable,
+            reason=reason,
+            share=metric.share,
+            higher_is_better=metric.higher_is_better,
+        )
+
+
+def _tie_variance(cell: Cell, values: FloatArray, codes: IntArray) -> float:
+    """Return the variance of a mean score that is due to ties.
+
+    The value of a question with ties is an expectation over ways to break them, which hides that one way is as good as
+    another: if the values lie between 0 and 1, that of one way has at most the variance v (1 - v).
+    """
+    try:
+        ties = cell.responses.best.ties
+    except MetricNotApplicableError:  # Written answers have no ranks.
+        return 0.0
+    is_tied = np.zeros(len(cell.codes), dtype=bool)
+    is_tied[: cell.answered] = np.maximum.reduceat(ties, cell.starts) > 1 if cell.answered else False
+    tied = values[np.isin(codes, cell.codes[is_tied])]
+    return float(np.sum(tied * (1.0 - tied))) / len(values) ** 2
+
+
+def _count_unusable(table: AnswerTable) -> Counter[tuple[str, str]]:
     """Count the unusable answers by model and kind of reason."""
-    answers = answers.table if isinstance(answers, AnswerTable) else answers
-    if isinstance(answers, pa.Table):
-        columns = ["model", "method", "unusable"]
-        answers = answers.select(columns).filter(pc.is_valid(answers["unusable"])).to_pylist()
+    answers = table.table.select(["model", "method", "unusable"])
     return Counter(
         (answer["model"], _reason_kind(answer["unusable"]))
-        for answer in answers
-        if answer["unusable"] is not None and not is_layer_method(answer["method"])
+        for answer in answers.filter(pc.is_valid(answers["unusable"])).to_pylist()
+        if not is_layer_method(answer["method"])
     )
 
 
-def _select_first_method(scores: Sequence[Row]) -> list[Row]:
-    """Select the scores of each model and task by the first probe and method; single-layer methods come last."""
-    first: dict[tuple[str, str], tuple[str, str]] = {}
-    for row in sorted(scores, key=lambda row: is_layer_method(row["method"])):
-        first.setdefault((row["model"], row["task"]), (row["probe"], row["method"]))
-    return [row for row in scores if first[row["model"], row["task"]] == (row["probe"], row["method"])]
-
-
-def _is_overall(row: Row) -> bool:
-    """Return whether a score row is over all questions of a task, without a group."""
-    return not any(value for column, value in row.items() if column not in SCORES.schema.names)
-
-
-def _overall_rows(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[Row]:
-    """Select a model's headline scores over all questions of each task."""
-    return [
-        row
-        for task, metric in headline
-        for row in scores
-        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name) and _is_overall(row)
-    ]
-
-
-def _is_above_chance(row: Row) -> bool:
-    return row["low"] is not None and row["chance"] is not None and row["low"] > row["chance"] + _CLOSE
-
-
-def _describe_knowledge(
-    model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], about: Mapping[str, str]
-) -> list[str]:
-    """Describe a model's best and weakest relations (or domains) on the first headline task, relative to chance."""
-    if not headline:
-        return []
-    task, metric = headline[0]
-    group = "relation" if any(row.get("relation") for row in scores) else "domain"
-    rows = [
-        row
-        for row in scores
-        if (row["model"], row["task"], row["metric"]) == (model, task, metric.name)
-        and row.get(group)
-        and None not in (row["value"], row["low"], row["chance"])
-    ]
-    known = sorted(filter(_is_above_chance, rows), key=lambda row: -row["value"])[:2]
-    unknown = sorted((row for row in rows if not _is_above_chance(row)), key=lambda row: row["value"])[:1]
-    if known:
-        parts = [f"{about.get(row[group], row[group])} ({percent(row['value'], 0)})" for row in known]
-        rest = "".join(
-            f"; it is not significantly above chance on {about.get(row[group], row[group])} ({_against_chance(row)})"
-            for row in unknown
-        )
-        return [f"{model} scores highest on {join_names(parts)}{rest}."]
-    if len(rows) < 2:
-        return []
-    for row in filter(_is_above_chance, _overall_rows(model, scores, headline[:1])):
-        return [
-            f"{model} is significantly above chance on {task} ({_against_chance(row)}), but no single {group} has "
-            "enough questions to show it."
-        ]
-    return [f"{model} is not significantly above chance on {task} in any {group}."]
-
-
-def _against_chance(row: Row) -> str:
-    return f"{percent(row['value'], 0)}, chance {percent(row['chance'], 0)}"
-
-
-def _describe_chance_level(model: str, scores: Sequence[Row], headline: Sequence[tuple[str, Metric]]) -> list[str]:
-    """Describe the tasks on which a model's interval contains the chance level or lies below it.
-
-    Free answers are skipped, because they are not chosen among candidates and have no chance level.
-    """
-    at_chance: dict[str, None] = {}
-    below: dict[str, None] = {}
-    for row in _overall_rows(model, scores, headline):
-        if row["probe"] in ("write", "answer") or None in (row["chance"], row["high"]):
-            continue
-        if row["high"] < row["chance"]:
-            below[row["task"]] = None
-        elif row["low"] is not None and row["low"] <= row["chance"]:
-            at_chance[row["task"]] = None
-    sentences = []
-    if at_chance:
-        sentences.append(f"{model} does not differ significantly from chance on {join_names(list(at_chance))}.")
-    if below:
-        sentences.append(
-            f"{model} is significantly below chance on {join_names(list(below))}: it prefers wrong answers."
-        )
-    return sentences
-
-
-def _describe_missing_intervals(
-    scores: Sequence[Row], headline: Sequence[tuple[str, Metric]], models: Sequence[str]
-) -> list[str]:
-    """Describe the tasks whose scores have no interval because all questions are about one fact."""
-    rows = [row for model in models for row in _overall_rows(model, scores, headline)]
-    missing = {row["task"] for row in rows if row["value"] is not None and row["low"] is None}
-    tasks = list(dict.fromkeys(task for task, _ in headline if task in missing))
-    if not tasks:
-        return []
-    names = join_names(tasks)
-    verb, scores_have = ("asks", "its score has") if len(tasks) == 1 else ("ask", "their scores have")
-    return [f"{names[:1].upper()}{names[1:]} {verb} about a single fact, so {scores_have} no interval."]
-
-
-def _describe_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> str:
-    if not unusable:
-        return ALL_ASKED
-    parts = [f"{count} of {model} ({reason})" for (model, reason), count in unusable.most_common(3)]
-    more = len(unusable) - len(parts)
-    tail = f" and {more} more {'kind' if more == 1 else 'kinds'}" if more > 0 else ""
-    total = sum(unusable.values())
-    verb = "answer was" if total == 1 else "answers were"
-    counted = f"{'counts' if total == 1 else 'count'} as wrong" if wrong else "left out of the scores"
-    return f"{total} {verb} unusable and {counted}: {', '.join(parts)}{tail}."
+def _find_unusable(unusable: Counter[tuple[str, str]], *, wrong: bool) -> Iterator[Finding]:
+    """Yield the numbers of unusable answers; ``value`` is 0 if they count as wrong."""
+    for (model, reason), count in unusable.most_common():
+        score = 0.0 if wrong else None
+        yield Finding(Kind.UNUSABLE, Verdict.NONE, model=model, n=count, value=score, reason=reason)
 
 
 def _reason_kind(text: str) -> str:

@@ -13,7 +13,7 @@ from merkhet.analysis.differences import format_p
 from merkhet.analysis.line_charts import Series, chart_series
 from merkhet.analysis.types import Analysis, AnalysisInput, Column, Estimate, Line, Table, TableRow, make_columns
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import metric_label, percent, quote_name
+from merkhet.core.text import counted, metric_label, percent, quote_name
 from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.metrics import Metric
 
@@ -116,9 +116,11 @@ def _best_layer(
     best = max(scores, key=lambda layer: (scores[layer].value or 0.0, layer == last))
     best_score, last_score = scores[best], scores[last]
     head = (stack.label, str(best), best_score, last_score.value)
-    prefix = f"Of {len(scores)} layers of {quote_name(stack.label)}"
+    prefix = f"Of {counted(len(scores), 'layer')} of {quote_name(stack.label)}"
     if best == last:
-        sentence = f"{prefix}, the last has the best accuracy ({percent(last_score.value or 0.0)})."
+        tied = sum(cell.value == last_score.value for cell in scores.values()) > 1
+        claim = "no layer has a better accuracy than the last" if tied else "the last has the best accuracy"
+        sentence = f"{prefix}, {claim} ({percent(last_score.value or 0.0)})."
         return (*head, None, None, None), sentence
     ids = sorted(set.intersection(*(set(inputs.counted_ids(line, stack.task)) for line in stack.lines.values())))
     weights, clusters = inputs.weights(ids), inputs.cluster_ids(ids)

@@ -10,7 +10,8 @@ from itertools import pairwise
 from merkhet.analysis.line_charts import chart_buckets
 from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Table, label_lines, make_columns
 from merkhet.core import SLOT
-from merkhet.core.text import join_names, quote_name
+from merkhet.core.text import join_names, metric_label, quote_name
+from merkhet.metrics.metrics import Metric
 
 _EXPLANATION = (
     "The length of a text is its number of characters with the right answer in place. Each bucket of lengths has the "
@@ -52,12 +53,14 @@ def lengths(inputs: AnalysisInput) -> Analysis | None:
                 for line in lines
             }
             rows += [(labels[line], task, probe, rho) for line, rho in correlations.items()]
-            models = {labels[line]: rho for line, rho in correlations.items() if line.model not in inputs.baselines}
-            if models:
-                first = next(line for line in lines if line.model not in inputs.baselines)
-                sentences.append(
-                    f"On {task} ({probe}), {inputs.metric_labels(task, [first])} {_describe_trend(models)}."
-                )
+            by_metric: dict[Metric, dict[str, Estimate]] = defaultdict(dict)
+            for line, rho in correlations.items():
+                # Rho is undefined if a model scores the same on every question.
+                if line.model not in inputs.baselines and rho.value is not None:
+                    by_metric[inputs.metric(task, line)][labels[line]] = rho
+            sentences += [
+                f"On {task} ({probe}), {_describe_trend(metric, models)}." for metric, models in by_metric.items()
+            ]
     if not figures:
         return None
     columns = make_columns("Model", "Task", "Probe", "Spearman’s rho:correlation")
@@ -72,9 +75,13 @@ def bucket_names(edges: Sequence[int]) -> list[str]:
     return [f"below {edges[0]}", *inner, f"{edges[-1]}+"]
 
 
-def _describe_trend(correlations: Mapping[str, Estimate]) -> str:
-    """Describe for which models the score increases, decreases or does not change significantly with length."""
-    sides: dict[str, list[str]] = {"increases": [], "decreases": [], "does not change significantly": []}
+def _describe_trend(metric: Metric, correlations: Mapping[str, Estimate]) -> str:
+    """Describe for which models the score increases, decreases or does not change significantly with length.
+
+    Rho is positive if longer texts have better scores, so a metric that is better if lower then decreases.
+    """
+    verbs = ("increases", "decreases") if metric.higher_is_better else ("decreases", "increases")
+    sides: dict[str, list[str]] = {verb: [] for verb in (*verbs, "does not change significantly")}
     grows, falls, unknown = sides.values()
     for label, rho in correlations.items():
         if rho.low is None or rho.high is None:
@@ -83,4 +90,4 @@ def _describe_trend(correlations: Mapping[str, Estimate]) -> str:
         side = grows if rho.low > 0 else falls if rho.high < 0 else unknown
         side.append(f"{quote_name(label)} (rho {rho.value:.2f} [{rho.low:.2f}, {rho.high:.2f}])")
     parts = [f"{side} with the length of the text for {join_names(names)}" for side, names in sides.items() if names]
-    return "; it ".join(parts)
+    return f"{metric_label(metric.name)} {'; it '.join(parts)}"

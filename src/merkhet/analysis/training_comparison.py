@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
+from merkhet.analysis.finding_types import (
+    FEW,
+    FEW_QUESTIONS,
+    TRAINED_ONCE,
+    UNMEASURED,
+    Finding,
+    Kind,
+    Verdict,
+)
 from merkhet.core.text import finite_or_none
 from merkhet.metrics.clusters import Clusters
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.metrics.ranks import FloatArray
 from merkhet.metrics.training_tests import training_test
 
-TRAINED_ONCE = "one training of each model"
-UNMEASURED = "too few statements meet the condition"
-FEW = f"fewer than {FEW_QUESTIONS} questions"
 MIN_STATEMENTS = 5 * FEW_QUESTIONS
 """Smallest number of statements that must meet a condition before a verdict on its effect is given."""
 MIN_SHARE = 0.01

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from merkhet.analysis.differences import format_p, format_points, format_size
-from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
-from merkhet.analysis.training_comparison import FEW, TRAINED_ONCE, UNMEASURED
+from merkhet.analysis.finding_types import FEW, FEW_QUESTIONS, TRAINED_ONCE, UNMEASURED, Finding, Kind, Verdict
 from merkhet.core.text import metric_label, quote_name
 from merkhet.metrics.metrics import get_metric, is_metric
 

@@ -109,11 +109,12 @@ class Analysis:
     figures: tuple[Figure, ...] = ()
     sentences: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    """Findings that sentences with a verdict are rendered from. Those on designs are rendered by the run instead."""
 
     def as_json(self) -> dict[str, Any]:
         """Convert the analysis to JSON values; numbers that are not finite become null."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return {**plain, "findings": [finding.as_json() for finding in self.findings]}
+        plain: dict[str, Any] = _plain({**asdict(self), "findings": [finding.as_json() for finding in self.findings]})
+        return plain
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 from merkhet.calibration._world import IN_OTHER_WORDS, MEMORIZED, NEVER_SHOWN, World, WorldTexts
+from merkhet.core.text import counted
 from merkhet.training.calibration_models import LAYERS, WIDTH, ContentTraining
 
 TRAINED, BAG, RANDOM = "trained", "bag of words", "random weights"
@@ -132,7 +133,9 @@ def describe_findings(rows: Sequence[Row], texts: WorldTexts, train_accuracy: fl
     sentences.append(_describe_transfer(transfer, by_set.get((IN_OTHER_WORDS, BAG)), texts.transfer))
     sentences += [_describe_bag(by_set[MEMORIZED, BAG], texts.bag)] if (MEMORIZED, BAG) in by_set else []
     if unusable:
-        sentences.append(f"{unusable:,} questions could not be asked and count as wrong.")
+        sentences.append(
+            f"{counted(unusable, 'question')} could not be asked and {'counts' if unusable == 1 else 'count'} as wrong."
+        )
     return sentences
 
 

@@ -33,6 +33,7 @@ from merkhet.core.errors import InputError, MerkhetError, did_you_mean
 from merkhet.core.files import scratch_folder
 from merkhet.core.progress import Progress
 from merkhet.core.records import Answer, Question
+from merkhet.core.text import counted
 from merkhet.core.version import __version__
 from merkhet.metrics.metrics import get_metric
 from merkhet.metrics.score_table import score_answers
@@ -222,16 +223,16 @@ def _find_problem(questions: Sequence[Question], answers: Sequence[Answer]) -> s
     asked, answered = {question.question_id for question in questions}, {answer.question_id for answer in answers}
     if asked - answered:
         return (
-            f"gave no answer to {len(asked - answered)} of {len(asked)} questions; return an answer with the reason as "
-            "unusable for a question that cannot be asked"
+            f"gave no answer to {len(asked - answered)} of {counted(len(asked), 'question')}; return an answer with "
+            "the reason as unusable for a question that cannot be asked"
         )
     by_another = asked - {answer.question_id for answer in answers if answer.method == answers[0].method}
     if by_another:
         return (
-            f"answered {len(by_another)} of {len(asked)} questions by another method than {answers[0].method}, its "
-            "first; each question needs an answer by each method"
+            f"answered {len(by_another)} of {counted(len(asked), 'question')} by another method than "
+            f"{answers[0].method}, its first; each question needs an answer by each method"
         )
-    return f"answered {len(answered - asked)} questions that were not asked" if answered - asked else None
+    return f"answered {counted(len(answered - asked), 'question')} without being asked" if answered - asked else None
 
 
 def _score(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from merkhet.cli.arguments import Json
+from merkhet.core.text import counted
 
 if TYPE_CHECKING:
     from merkhet.questions.question_files import QuestionSet
@@ -58,9 +59,11 @@ def _draw_sheet(questions: QuestionSet, out: Path, count: int, seed: int, *, as_
 
     rows = draw_sample(questions, count, seed)
     suite = questions.questions["suite"][0].as_py()
-    write_sheet(rows, out, f"{suite}: {len(rows):,} questions to review")
+    write_sheet(rows, out, f"{suite}: {counted(len(rows), 'question')} to review")
     print_lines(
-        [f"{len(rows):,} questions to review: {out}"], {"sheet": str(out), "questions": len(rows)}, as_json=as_json
+        [f"{counted(len(rows), 'question')} to review: {out}"],
+        {"sheet": str(out), "questions": len(rows)},
+        as_json=as_json,
     )
 
 
@@ -90,17 +93,17 @@ def _apply_verdicts(
 
 def _summary_lines(review_result: Review, accepted: QuestionSet, out: Path) -> list[str]:
     judged = ", ".join(f"{count:,} {verdict}" for verdict, count in review_result.judged.items())
-    lines = [f"{sum(review_result.judged.values()):,} questions judged: {judged}"]
+    lines = [f"{counted(sum(review_result.judged.values()), 'question')} judged: {judged}"]
     for agreement in review_result.agreements:
         kappa = f"kappa {agreement.kappa:.2f}" if agreement.kappa is not None else "no question in common"
         lines.append(
             f"{agreement.first} and {agreement.second}: {kappa}"
-            + (f" on {agreement.questions:,} questions" if agreement.questions else "")
+            + (f" on {counted(agreement.questions, 'question')}" if agreement.questions else "")
         )
     if review_result.poor_templates:
         lines.append(f"Templates that are bad more often than good: {', '.join(review_result.poor_templates)}")
     lines.append(
-        f"{len(review_result.left_out):,} left out, {accepted.questions.num_rows:,} questions: "
+        f"{len(review_result.left_out):,} left out, {counted(accepted.questions.num_rows, 'question')}: "
         f"{out / 'questions.parquet'}"
     )
     return lines

@@ -62,7 +62,8 @@ def _rows_saved(models: Sequence[dict[str, Any]]) -> list[str]:
         rows[model["name"]] += model.get("rows", 0)
         plain[model["name"]] += model.get("rows_one_by_one", 0)
     return [
-        f"{name} computed {rows[name]:,} rows; one for each candidate and method would have been {plain[name]:,}."
+        f"{name} computed {counted(rows[name], 'row')}; one for each candidate and method would have been "
+        f"{plain[name]:,}."
         for name in rows
         if plain[name] > rows[name] > 0
     ]

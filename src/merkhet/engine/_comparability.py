@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.core.text import join_pairs, join_some, quote_name
+from merkhet.core.text import counted, join_pairs, join_some, quote_name
 from merkhet.engine._run_collection import RunCollection
 
 _MAX_NAMES = 4
@@ -110,7 +110,7 @@ def _sample_remarks(collection: RunCollection) -> list[str]:
         (label, run.record.get("sampled")) for label, run in zip(collection.labels, collection.runs, strict=True)
     ]
     return [
-        f"{label} keeps {sample['questions']:,} of the {sample['of']:,} questions that it asked: its models are "
+        f"{label} keeps {sample['questions']:,} of {counted(sample['of'], 'question')} that it asked: its models are "
         "compared on these alone."
         for label, sample in samples
         if sample is not None

@@ -105,6 +105,21 @@ class PairedAnswers:
                         ways.setdefault(model, (probe, self.paired.methods[model, task][probe]))
         return ways_by_task
 
+    def name_methods(self, pairs: Sequence[Pair]) -> list[str]:
+        """Name the methods that models are compared by, on the tasks that a model was asked by several methods."""
+        methods: dict[tuple[str, str], set[tuple[str, str]]] = {}
+        for model, task, probe, method in self.paired.table.cell_rows:
+            methods.setdefault((model, task), set()).add((probe, method))
+        tasks_by_ways: dict[str, list[str]] = {}
+        for task, ways in self.methods_by_task(pairs).items():
+            if any(len(methods[model, task]) > 1 for model in ways):
+                names = sorted({f"{probe} ({method})" for probe, method in ways.values()})
+                tasks_by_ways.setdefault(join_some(names, _MAX_NAMES), []).append(task)
+        return [
+            f"Models were asked by several methods; on {join_some(tasks, _MAX_NAMES)} they are compared by {names}."
+            for names, tasks in tasks_by_ways.items()
+        ]
+
     def question_ids(self, run_index: int) -> pa.Array:
         """Return the ids of the questions of the compared tasks that a run asked.
 
@@ -158,6 +173,6 @@ class PairedAnswers:
         if not len(shared.codes):
             return "no question scored for both"
         if len(np.unique(self.paired.clusters.facts[shared.codes])) < 2:
-            count = "one question" if len(shared.codes) == 1 else f"{len(shared.codes)} questions, all about one fact"
+            count = "one question" if len(shared.codes) == 1 else f"{len(shared.codes):,} questions, all about one fact"
             return f"only {count}"
         return f"{metric.name} is undefined"

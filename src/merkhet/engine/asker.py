@@ -16,6 +16,7 @@ from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import MerkhetError
 from merkhet.core.records import Answer, Question
 from merkhet.core.schemas import ANSWERS, make_table
+from merkhet.core.text import counted
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
 from merkhet.models.placeholders import PseudowordSettings, replace_pseudowords
@@ -250,7 +251,7 @@ class Asker:
         missing = position.keys() - answered
         if missing:
             raise MerkhetError(
-                f"the probe {self.params.probe} gave no answer to {len(missing)} questions; "
+                f"the probe {self.params.probe} gave no answer to {counted(len(missing), 'question')}; "
                 "it must return an answer, or the reason as unusable, for each question"
             )
         return make_table(ANSWERS, [answer.as_row() for answer in answers])

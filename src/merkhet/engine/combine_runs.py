@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.analysis.analysis_options import AnalysisOptions, reads_files, select_options
+from merkhet.analysis.finding_types import Finding, Kind, Verdict
 from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
@@ -16,7 +17,7 @@ from merkhet.engine._analysis_step import make_analysis_input, run_analyses
 from merkhet.engine._comparability import describe_disjoint_runs
 from merkhet.engine._run_collection import RunCollection, collect_runs, concat_distinct
 from merkhet.engine.run_folder import Run
-from merkhet.engine.score_step import question_classes
+from merkhet.engine.score_step import FINDING_GROUPS, analysis_findings, question_classes, question_groups
 from merkhet.metrics.answer_table import AnswerTable
 from merkhet.reports.report_data import ReportData
 
@@ -35,6 +36,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
     collection = collect_runs(runs)
     questions, card = collection.questions, collection.card
     scores, answers = collection.scores.to_pylist(), AnswerTable(collection.answers, questions.by_id())
+    analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if collection.memorized and len(runs) == 1:
         findings = runs[0].findings
     else:
@@ -53,9 +55,12 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             conditions=collection.conditions,
             trained=collection.trained,
             repeated=collection.repeated_answers,
+            groups=question_groups(questions, FINDING_GROUPS, collection.memorized),
+            more=[
+                *analysis_findings(analyses),
+                *(Finding(Kind.REMARK, Verdict.NONE, reason=text) for text in describe_disjoint_runs(collection)),
+            ],
         )
-        findings["sentences"] += describe_disjoint_runs(collection)
-    analyses = runs[0].analyses if len(runs) == 1 else _run_suite_analyses(collection, scores, answers)
     if downstream is not None:
         analyses = [
             *(analysis for analysis in analyses if analysis["name"] != EXTRINSIC),

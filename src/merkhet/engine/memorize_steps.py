@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from merkhet.core.files import write_json
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
 from merkhet.core.schemas import ANSWERS, CANDIDATES, candidate_set_id, make_table, read_table, write_table
+from merkhet.core.text import counted
 from merkhet.engine._run_collection import concat_distinct
 from merkhet.engine.asker import ModelRuntime, planned_model
 from merkhet.engine.plan import Nothing, StepContext
@@ -67,7 +68,7 @@ def memorize_statements(context: StepContext[WeightParams, WeightRuntime]) -> No
     )
     planned = planned_model(context.runtime.model, params.fingerprint, context.home)
     resolved = replace(planned, name=params.name)
-    context.progress.say(f"  {params.name}: {statements.num_rows:,} statements to memorize")
+    context.progress.say(f"  {params.name}: {counted(statements.num_rows, 'statement')} to memorize")
     with require_models_extra():
         from merkhet.training.memorizing.memorize import store_statements
     learned = store_statements(
@@ -90,7 +91,9 @@ def _training_summary(record: Mapping[str, Any]) -> str:
     """Summarize a finished training in one line."""
     shares = [entry["acc@1"] for entry in record.get("curve") or () if entry.get("acc@1") is not None]
     accuracy = f"{100 * shares[-1]:.1f}% of the statements known by heart" if shares else "not asked yet"
-    return f"{accuracy} after {record['epochs']:,} epochs ({record['statements_per_second']:,.0f} statements/s)"
+    return (
+        f"{accuracy} after {counted(record['epochs'], 'epoch')} ({record['statements_per_second']:,.0f} statements/s)"
+    )
 
 
 def write_statement_questions(context: StepContext[StatementQuestionParams, Nothing]) -> None:

@@ -96,7 +96,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
     trainings = _trainings_step(asking)
     repeated = tuple(name for step in trainings for name in step.outputs)
     analyses = _analysis_steps(resolved, findings, asking)
-    # With several conditions, the findings repeat the sentences of the analyses.
+    # Findings hold what analyses find out about the design, and with several conditions all that they say.
     analyses_files = tuple(name for step in analyses for name in step.outputs)
     return Plan(
         (
@@ -122,10 +122,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 write_findings,
                 findings,
                 NOTHING,
-                (
-                    *(*QUESTION_TABLES, "answers.parquet", "scores.parquet", *repeated),
-                    *(analyses_files if asking.conditions else ()),
-                ),
+                (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *repeated, *analyses_files),
                 ("findings.json",),
             ),
             make_calibration_step(_probes(resolved, asking), resolved.home),
@@ -299,7 +296,7 @@ def _build_summary(resolved: ResolvedStudy, folder: Path) -> list[str]:
     questions = run_tables(folder).question_set
     count, facts = questions.questions.num_rows, questions.facts.num_rows
     baselines = sum(model.kind == "baseline" for model in resolved.models)
-    parts = [f"{count:,} questions" + (f" from {facts:,} facts" if facts else "")]
+    parts = [counted(count, "question") + (f" from {counted(facts, 'fact')}" if facts else "")]
     parts.append(counted(len(resolved.models) - baselines, "model"))
     if baselines:
         parts.append(counted(baselines, "baseline"))

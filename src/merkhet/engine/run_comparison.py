@@ -99,7 +99,7 @@ def compare_runs(
         side_by_pair,
     )
     sentences = (
-        [*verdict.sentences, *describe_trainings(findings)]
+        [*verdict.sentences, *pairing.name_methods(pairs), *describe_trainings(findings)]
         if comparisons
         else [_explain_nothing_compared(collection, pairing.models, all_models, shared, question_ids)]
     )

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.analysis.comparison import Condition
-from merkhet.analysis.findings import ALL_ASKED, summarize_findings
+from merkhet.analysis.finding_text import render
+from merkhet.analysis.finding_types import Finding, Kind, Verdict
+from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.training_text import ONE_TRAINING
 from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
@@ -28,6 +30,8 @@ from merkhet.metrics.score_table import score_answers
 from merkhet.questions.answer_counts import NO_COUNTS
 from merkhet.questions.question_files import QuestionSet
 
+FINDING_GROUPS = ("relation", "domain")
+"""Columns whose groups findings describe."""
 _FIXED_KEYS = (
     *("model", "suite", "task", "probe", "method", "metric"),
     *("value", "low", "high", "n", "unusable", "chance", "adjusted"),
@@ -120,6 +124,12 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     tables = run_tables(context.folder)
     scores = read_table(SCORES, context.folder / "scores.parquet")
     repeated = read_repeated(context.folder, context.step.inputs)
+    analyses = read_json(context.folder / "analyses.json") if "analyses.json" in context.step.inputs else []
+    remarks = list(params.remarks)
+    if params.conditions:  # Sentences about the effects of conditions come from the analyses.
+        remarks = [*unrendered_sentences(analyses), *remarks]
+    if params.trained and not repeated:
+        remarks.append(ONE_TRAINING)
     findings = summarize_findings(
         scores=scores.to_pylist(),
         answers=tables.answers,
@@ -135,18 +145,31 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         conditions=params.conditions,
         trained=params.trained,
         repeated=repeated,
+        groups=question_groups(tables.question_set, FINDING_GROUPS, params.scoring.statements),
+        more=[
+            *analysis_findings(analyses),
+            *(Finding(Kind.REMARK, Verdict.NONE, reason=text) for text in remarks),
+        ],
+        left_out=describe_missing_counts(tables.question_set, params.counting),
     )
-    if params.conditions:  # Sentences about the effects of conditions come from the analyses.
-        analyses = read_json(context.folder / "analyses.json")
-        findings["sentences"] += [sentence for analysis in analyses for sentence in analysis["sentences"]]
-    missing = describe_missing_counts(tables.question_set, params.counting)
-    if missing and ALL_ASKED in findings["sentences"]:
-        findings["sentences"].remove(ALL_ASKED)
-    findings["sentences"] += [*missing, *params.remarks]
-    if params.trained and not repeated:
-        findings["sentences"].append(ONE_TRAINING)
-    findings["sentences"] = list(dict.fromkeys(findings["sentences"]))
     write_json(context.folder / "findings.json", findings)
+
+
+def analysis_findings(analyses: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Return the findings of analyses that belong to the run: those on its design."""
+    findings = (Finding.from_json(row) for analysis in analyses for row in analysis.get("findings") or ())
+    return [finding for finding in findings if finding.kind is Kind.DESIGN]
+
+
+def unrendered_sentences(analyses: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the sentences of analyses that are not rendered from their findings on the design."""
+    return [
+        text
+        for analysis in analyses
+        for rendered in [render(analysis_findings([analysis]))]
+        for text in analysis["sentences"]
+        if text not in rendered
+    ]
 
 
 def describe_missing_counts(question_set: QuestionSet, counting: Mapping[str, Sequence[str]]) -> list[str]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.records import Question
+from merkhet.core.text import counted
 from merkhet.engine._ask_step import is_selected
 from merkhet.engine.asker import ModelRuntime, planned_model
 from merkhet.engine.plan import StepContext
@@ -91,7 +92,7 @@ def learn(context: StepContext[TrainParams, ModelRuntime]) -> None:
         raise InputError(f"there are no training questions{of_task} to tune {params.name} on; ask it without training")
     learner: Learner = LEARNERS.get(params.learner, context.home)
     resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
-    context.progress.say(f"  {params.name}: learning from {len(training)} questions")
+    context.progress.say(f"  {params.name}: learning from {counted(len(training), 'question')}")
     model = load_model(resolved)
     extra: dict[str, Any] = {"start": [context.folder / file for file in params.start]} if params.start else {}
     if "checkpoints" in signature(learner).parameters:  # User-defined learners may lack this parameter.
@@ -120,7 +121,9 @@ def pretrain(context: StepContext[PretrainParams, PretrainRuntime]) -> None:
     resolved = planned_model(context.runtime.model, params.fingerprint, context.home)
     if corpus_digest(corpus) != params.corpus:
         raise MerkhetError(f"the corpus {corpus.name} has changed since this run was planned; start the run again")
-    context.progress.say(f"  {params.name}: {params.settings['steps']} steps of pre-training on {corpus.name}")
+    context.progress.say(
+        f"  {params.name}: {counted(params.settings['steps'], 'step')} of pre-training on {corpus.name}"
+    )
     learned = train(
         load_model(resolved),
         corpus,

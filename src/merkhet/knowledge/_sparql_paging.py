@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 
 from merkhet.core.errors import MerkhetError, first_line
+from merkhet.core.text import counted
 from merkhet.knowledge._sparql_client import (
     Endpoint,
     EndpointError,
@@ -60,9 +61,9 @@ class PagedQuery:
         yield from [self._read_unpaged()] if self.query.parts.sliced else self._pages()
         if expected is not None and self.received < expected:
             raise EndpointError(
-                f"{self._where}: {expected} rows were counted, but {self.received} came: the endpoint truncates "
-                "its answers, or its data changed. Nothing was imported. Import again with cache=refresh, or narrow "
-                "the query."
+                f"{self._where}: {counted(expected, 'row was', 'rows were')} counted, but {self.received} came: the "
+                "endpoint truncates its answers, or its data changed. Nothing was imported. Import again with "
+                "cache=refresh, or narrow the query."
             )
 
     def _read_unpaged(self) -> list[Row]:
@@ -162,7 +163,8 @@ class PagedQuery:
             else:
                 if len(rows) > page_size:
                     raise EndpointError(
-                        f"{self._where}: it returned {len(rows)} rows instead of {page_size}. Import a dump instead."
+                        f"{self._where}: it returned {counted(len(rows), 'row')} instead of {page_size}. Import a dump "
+                        "instead."
                     )
                 # Lets a repeated import skip the page sizes that timed out.
                 for text in overloaded:

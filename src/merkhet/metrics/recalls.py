@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.recall_schemas import RECALLS
 from merkhet.core.schemas import ANSWERS, validate
+from merkhet.core.text import counted
 from merkhet.metrics.answer_table import IntArray, encode_column, flatten_lists
 from merkhet.metrics.ranks import FloatArray
 
@@ -117,7 +118,9 @@ def align_recalls(statements: pa.Table, recalls: pa.Table) -> pa.Table:
     indices = pc.index_in(statements["statement_id"], value_set=recall_ids)
     if indices.null_count:
         name = statements["statement_id"].filter(pc.is_null(indices))[0].as_py()
-        raise MerkhetError(f"{indices.null_count:,} statements have no recall; the first is {name}")
+        raise MerkhetError(
+            f"{counted(indices.null_count, 'statement has', 'statements have')} no recall; the first is {name}"
+        )
     return recalls.take(indices)
 
 

@@ -11,6 +11,7 @@ import torch
 
 from merkhet.core import SLOT
 from merkhet.core.records import Question
+from merkhet.core.text import counted
 from merkhet.models.protocol import FilledSlot, IntArray
 from merkhet.models.row_scheduler import Row, read_positions
 from merkhet.models.tokenize_candidates import token_span
@@ -53,7 +54,7 @@ class SlotFiller:
             if isinstance(slot, str):
                 filled.append(FilledSlot(index, unusable=slot))
             elif len(slot.row) > max_tokens:
-                reason = f"too long: {len(slot.row)} tokens, and the model takes {max_tokens}"
+                reason = f"too long: {counted(len(slot.row), 'token')}, and the model takes {max_tokens}"
                 filled.append(FilledSlot(index, unusable=reason))
             else:
                 questions_of.setdefault(slot.row, []).append(index)

@@ -12,6 +12,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
 from merkhet.core.ids import digest
 from merkhet.core.records import Question
+from merkhet.core.text import counted
 from merkhet.core.text_formats import short_repr
 from merkhet.models.protocol import CandidateScores, WrittenAnswer, refuse_questions
 
@@ -113,7 +114,9 @@ def read_predictions(path: Path) -> dict[str, tuple[str, ...]]:
 
 def _add_row(row: list[str], where: str, predictions: dict[str, tuple[str, ...]]) -> None:
     if len(row) != len(HEADER):
-        raise InputError(f"{where}: a row must have two cells, an id and a JSON list in quotes, got {len(row)} cells")
+        raise InputError(
+            f"{where}: a row must have two cells, an id and a JSON list in quotes, got {counted(len(row), 'cell')}"
+        )
     prediction_id = row[0].strip()
     try:
         texts = json.loads(row[1])

@@ -20,6 +20,7 @@ from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_csv_rows, write_text
 from merkhet.core.ids import digest
 from merkhet.core.templating import render_page
+from merkhet.core.text import counted
 from merkhet.questions.quality import filter_counts
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sense_text import bracketed_words, fill_word
@@ -268,7 +269,7 @@ def apply_review(questions: QuestionSet, review: Review) -> QuestionSet:
             **{f"judged_{verdict}": count for verdict, count in review.judged.items()},
             "poor_templates": list(review.poor_templates),
             "agreement": [
-                f"{pair.first} and {pair.second}: kappa {pair.kappa:.2f} on {pair.questions:,} questions"
+                f"{pair.first} and {pair.second}: kappa {pair.kappa:.2f} on {counted(pair.questions, 'question')}"
                 for pair in review.agreements
                 if pair.kappa is not None
             ],

@@ -17,6 +17,7 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
+from merkhet.core.text import counted
 from merkhet.questions.english import FORMS, default_template
 from merkhet.questions.templates import PLACEHOLDERS, check_placeholders, placeholder_names, refuse_unknown_keys
 
@@ -351,7 +352,9 @@ def _framed(value: Any, placeholders: tuple[str, ...], has_slot: bool, where: st
                     )
             if template.count(SLOT) != int(has_slot):
                 how = "exactly once" if has_slot else "nowhere, because the statement contains it"
-                raise InputError(f"{where}: {template!r} has {template.count(SLOT)} slots; write {SLOT} {how}")
+                raise InputError(
+                    f"{where}: {template!r} has {counted(template.count(SLOT), 'slot')}; write {SLOT} {how}"
+                )
     faults.refuse()
     return templates
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from merkhet.analysis.differences import format_p
+from merkhet.analysis.differences import format_p, is_significant
 from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports._axis_scales import Axis, signed_labels, value_axis
@@ -95,7 +95,6 @@ def _difference(pair: Mapping[str, Any], factor: float) -> Point:
     panel = fmt.printable(f"{pair.get('task', '')} {fmt.metric_label(str(pair.get('metric', '')))}".strip())
     percent = factor != 1.0
     numbers = f"{fmt.score(value, percent=percent)} {fmt.interval(low, high, percent=percent)}"
-    significant = (low > 0 or high < 0) and p is not None and p < SIGNIFICANCE_LEVEL
     p_text = "" if p is None else f", p {format_p(p)}"
     return Point(
         panel,
@@ -104,5 +103,5 @@ def _difference(pair: Mapping[str, Any], factor: float) -> Point:
         factor * low,
         factor * high,
         f"{panel}{f', {group}' if group else ''}: {model} − {other}: {numbers}{p_text}",
-        COLOURS[0] if significant else "white",
+        COLOURS[0] if is_significant(pair) else "white",
     )

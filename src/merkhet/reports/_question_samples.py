@@ -58,7 +58,7 @@ def sample_note(record: Mapping[str, Any]) -> str:
     if not isinstance(sample, Mapping) or sample.get("questions") == sample.get("of"):
         return ""
     return fmt.printable(
-        f"{fmt.count(sample.get('questions'))} of the {fmt.count(sample.get('of'))} questions that were asked, drawn "
+        f"{fmt.count(sample.get('questions'))} of {fmt.counted(sample.get('of') or 0, 'question')} asked, drawn "
         f"by the seed; scores cover all questions, and all answers are in the run’s folder {sample.get('all')}."
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from merkhet.analysis.differences import is_significant
 from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
 from merkhet.reports._chart_style import truncate_middle
@@ -282,14 +283,13 @@ _DIFFERENCE: Field = (TableColumn("difference"), _difference_cell)
 
 
 def _verdict_cell(pair: Comparison) -> TableCell:
-    low, high, p = (fmt.finite_or_none(pair.get(name)) for name in ("low", "high", "p"))
-    if low is None or high is None:
+    if fmt.finite_or_none(pair.get("low")) is None or fmt.finite_or_none(pair.get("high")) is None:
         return TableCell("insufficient data")
-    if p is None and pair.get("trainings") is not None:
+    if pair.get("p") is None and pair.get("trainings") is not None:
         return TableCell("none: one training" if pair["trainings"] == 1 else "none: too few questions")
-    # The interval is not corrected for multiple comparisons, but p is.
-    if (low > 0 or high < 0) and (p is None or p < SIGNIFICANCE_LEVEL):
-        return TableCell(f"{fmt.printable(pair.get('model' if low > 0 else 'other', ''))} is ahead", best=True)
+    if is_significant(pair):
+        ahead = "model" if (fmt.finite_or_none(pair.get("difference")) or 0.0) > 0 else "other"
+        return TableCell(f"{fmt.printable(pair.get(ahead, ''))} is ahead", best=True)
     return TableCell("no significant difference")
 
 

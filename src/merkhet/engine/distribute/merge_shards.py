@@ -15,6 +15,7 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.files import atomic_path, write_json
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.schemas import ANSWERS, read_table, write_table
+from merkhet.core.text import counted
 from merkhet.core.version import __version__
 from merkhet.engine._ask_step import STATISTICS_FILE, select_questions
 from merkhet.engine.asker import AskStatistics, merge_statistics
@@ -242,7 +243,8 @@ def _supply_answers(step: AnyStep, work: Path, target: Path, home: Path, parts: 
     missing = sum(not answer_rows for answer_rows in rows.values())
     if missing:
         raise MerkhetError(
-            f"the shards have no answers of {step.params.name} to {missing} questions; start their commands again"
+            f"the shards have no answers of {step.params.name} to {counted(missing, 'question')}; start their commands "
+            "again"
         )
     for block, file in zip(selection.blocks, selection.parts(work), strict=True):
         order = [row for question in block for row in rows[question.question_id]]

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.schemas import FACTS, NAMES, PARQUET_ERRORS
+from merkhet.core.text import counted
 from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, format_suffix, read_lines
 
@@ -98,7 +99,7 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
             header = cells
             reject_duplicate_columns(path, header)
         elif len(cells) != len(header):
-            context.reject(f"{path}:{last_line}", f"{len(cells)} cells where the header has {len(header)}")
+            context.reject(f"{path}:{last_line}", f"{counted(len(cells), 'cell')} where the header has {len(header)}")
             continue
         yield last_line, cells
 

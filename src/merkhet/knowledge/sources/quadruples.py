@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from merkhet.core.errors import InputError
+from merkhet.core.text import counted
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder, Predicate
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
@@ -96,7 +97,7 @@ def _add_fact(
     split: str,
 ) -> None:
     if len(cells) != 5:
-        context.reject(where, f"expected subject, relation, object, start and end, got {len(cells)} cells")
+        context.reject(where, f"expected subject, relation, object, start and end, got {counted(len(cells), 'cell')}")
         return
     subject, relation, object_, *dates = (cell.strip() for cell in cells)
     unknown = next((key for key in (subject, object_) if key not in entities), None)

@@ -17,6 +17,7 @@ from merkhet.core.http_client import CertificateError, HttpClient, Limits
 from merkhet.core.http_response import Response
 from merkhet.core.http_retry import RetriesExhaustedError, RetryableError, RetryPolicy, retry
 from merkhet.core.records import Question
+from merkhet.core.text import counted
 from merkhet.core.text_formats import parse_reply
 from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat._rate_limits import Budget, BudgetExhaustedError, RateLimiter
@@ -147,8 +148,8 @@ class EndpointModel:
                     result = future.result()
                 except BudgetExhaustedError as error:
                     raise BudgetExhaustedError(
-                        f"{self.name}: {error}. {len(pending_of):,} requests are left, and all replies so far are "
-                        "cached; start again to continue with a new budget."
+                        f"{self.name}: {error}. {counted(len(pending_of), 'request is', 'requests are')} left, and all "
+                        "replies so far are cached; start again to continue with a new budget."
                     ) from error
                 if result is not None:
                     yield from self._replies(pending_of.pop(future), result)

@@ -6,6 +6,7 @@ import threading
 import time
 
 from merkhet.core.errors import MerkhetError
+from merkhet.core.text import counted
 
 
 class BudgetExhaustedError(MerkhetError):
@@ -61,11 +62,11 @@ class Budget:
         """
         with self.lock:
             if self.max_requests is not None and self.requests >= self.max_requests:
-                raise BudgetExhaustedError(f"the budget of {self.max_requests:,} requests is exhausted")
+                raise BudgetExhaustedError(f"the budget of {counted(self.max_requests, 'request')} is exhausted")
             if self.max_tokens is not None and self.tokens + self.reserved + expected > self.max_tokens:
                 raise BudgetExhaustedError(
-                    f"the budget of {self.max_tokens:,} tokens is exhausted ({self.tokens:,} used, the next request "
-                    f"needs {expected:,})"
+                    f"the budget of {counted(self.max_tokens, 'token')} is exhausted ({self.tokens:,} used, the next "
+                    f"request needs {expected:,})"
                 )
             self.requests += 1
             self.reserved += expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from merkhet.core import SLOT
+from merkhet.core.text import counted
 from merkhet.questions.english import capitalize
 from merkhet.questions.makers._template_sql import sentence_sql, sql_literal, usable_templates_sql
 from merkhet.questions.makers.distractors import draw_distractors, said_sql
@@ -135,4 +136,7 @@ def _remarks(builder: QuestionBuilder) -> list[str]:
         group by rel order by rel"""
     )
     names = list(builder.relations)
-    return [f"{names[rel]}: {count:,} facts are not checked: no wrong name is available" for rel, count in rows]
+    return [
+        f"{names[rel]}: {counted(count, 'fact is', 'facts are')} not checked: no wrong name is available"
+        for rel, count in rows
+    ]

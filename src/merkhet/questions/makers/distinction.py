@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
+from merkhet.core.text import counted
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.questions.english import FORMS
 from merkhet.questions.makers._template_sql import template_sql
@@ -51,7 +52,10 @@ def make_distinctions(builder: QuestionBuilder) -> list[str]:
         elif not trio_counts.get(h):
             remarks.append(f"the hierarchy {name!r} has no category with three members: no distinction questions")
         elif missing := trio_counts[h] - odd_counts.get(h, 0):
-            remarks.append(f"{name}: {missing:,} groups of three are left out: no odd one out that is certain")
+            remarks.append(
+                f"{name}: {counted(missing, 'group of three is', 'groups of three are')} left out: no odd one out that "
+                "is certain"
+            )
     return remarks
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
+from merkhet.core.text import counted
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.questions.losses import losses_for_card
@@ -237,6 +238,6 @@ def _remark_unworded(builder: QuestionBuilder) -> list[str]:
         if predicate not in worded and not predicate.startswith(("rdf:", "rdfs:", "owl:", "skos:", "schema:"))
     ]
     return [
-        f"the predicate {predicate!r} has no templates: nothing is asked about its {count:,} facts"
+        f"the predicate {predicate!r} has no templates: nothing is asked about its {counted(count, 'fact')}"
         for predicate, count in missing
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from merkhet.core.text import counted
 from merkhet.knowledge.quantities import UNITS
 from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal, sql_literals
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
@@ -55,7 +56,9 @@ def _make_for_comparison(builder: QuestionBuilder, comparison: Comparison, numbe
         return []
     _insert(builder, comparison, number)
     if count < 4:
-        return [f"the comparison {comparison.name!r} has {count} subjects with a number; a question needs four"]
+        return [
+            f"the comparison {comparison.name!r} has {counted(count, 'subject')} with a number; a question needs four"
+        ]
     return []
 
 

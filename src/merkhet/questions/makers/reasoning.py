@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from merkhet.core.text import counted
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.questions.makers._template_sql import (
     answer_sql,
@@ -81,8 +82,8 @@ def _reason_about_field(builder: QuestionBuilder, relation: Relation, ask: str) 
     )
     if dropped:
         return [
-            f"{relation.name}, asked for its {ask}: {dropped:,} of {total:,} conclusions have fewer than {DISTRACTORS} "
-            "names that are certainly wrong; they are not asked"
+            f"{relation.name}, asked for its {ask}: left out {dropped:,} of {counted(total, 'conclusion')} for fewer "
+            f"than {DISTRACTORS} names that are certainly wrong"
         ]
     return []
 

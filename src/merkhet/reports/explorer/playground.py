@@ -12,7 +12,7 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import MerkhetError, first_line
 from merkhet.core.records import Answer, Question
-from merkhet.core.text import finite_or_none
+from merkhet.core.text import counted, finite_or_none
 from merkhet.models.placeholders import PSEUDOWORD_MARKS, replace_pseudowords
 from merkhet.models.protocol import FillsSlots, Model, NeedsAllQuestions, WritesAnswers
 from merkhet.probes import PROBES
@@ -74,7 +74,7 @@ def read_play_request(content: Any, names: Sequence[str]) -> PlayRequest:
     if not isinstance(text, str) or not text.strip():
         raise RequestError(f"Write a sentence with {SLOT} or ___ where the answer goes.")
     if len(text) > _MAX_TEXT_LENGTH:
-        raise RequestError(f"The sentence has {len(text):,} characters; write at most {_MAX_TEXT_LENGTH:,}.")
+        raise RequestError(f"The sentence has {counted(len(text), 'character')}; write at most {_MAX_TEXT_LENGTH:,}.")
     slots = len(_SLOT.findall(text))
     if slots != 1:
         slot_phrase = "no slot" if slots == 0 else f"{slots} slots"

@@ -20,6 +20,7 @@ import pyarrow as pa
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, TableKind
+from merkhet.core.text import counted
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.questions.sense_text import bracketed_words, fill_word
 
@@ -130,9 +131,7 @@ def load_tables(folder: Path) -> RunTables:
     )
     notes = []
     if matched < answer_count:
-        notes.append(
-            f"{answer_count - matched:,} answers belong to questions that are not in this run; they are left out."
-        )
+        notes.append(f"Left out: {counted(answer_count - matched, 'answer')} to questions that are not in this run.")
     if repeated:
         notes.append(
             "Some questions were asked several times in one way: they count as right where more than half of their "

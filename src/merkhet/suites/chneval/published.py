@@ -169,8 +169,8 @@ def _repeated_remarks(draft: DraftQuestions) -> list[str]:
     (*_, prompt, word), times = counts.most_common(1)[0]
     lines = counted(repeats, "line repeats another one", "lines repeat others")
     return [
-        f"{lines} ({prompt.replace(SLOT, word)!r} occurs {times} times): all are asked as published; duplicates "
-        "form one cluster in the intervals."
+        f"{lines} ({prompt.replace(SLOT, word)!r} occurs {counted(times, 'time')}): all are asked as published; "
+        "duplicates form one cluster in the intervals."
     ]
 
 

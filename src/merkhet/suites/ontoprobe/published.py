@@ -70,7 +70,7 @@ class _PublishedFiles:
         properties = list(self.patterns) if listed is None else listed
         if listed is None and properties:
             self.remarks.append(
-                f"There is no {PROPERTIES}: the {len(properties)} properties are those that the rows name."
+                f"There is no {PROPERTIES}: the properties are those that the rows name ({len(properties):,})."
             )
         listed_labels = self._match_by_pattern(properties)
         statements: list[Statement] = []
@@ -152,7 +152,9 @@ class _PublishedFiles:
         classes = {gold for task, rows in self.rows.items() if task != "SPO" for _, golds in rows for gold in golds}
         classes |= {subject for subject, _ in self.rows.get("SCO", ())}
         if classes:
-            self.remarks.append(f"There is no {CLASSES}: the {len(classes):,} candidates are the classes of the rows.")
+            self.remarks.append(
+                f"There is no {CLASSES}: the candidates are the classes of the rows ({len(classes):,})."
+            )
         return sorted(classes)
 
     def _read_properties(self) -> list[str] | None:
@@ -188,8 +190,8 @@ class _PublishedFiles:
         if matches:
             pairs = ", ".join(f"{subject!r} is called {label!r}" for subject, label in sorted(matches.items()))
             self.remarks.append(
-                f"{len(matches)} properties of the rows are not in {PROPERTIES}, but a property with the same pattern "
-                f"is, whose label is used: {pairs}."
+                f"{counted(len(matches), 'property of the rows is', 'properties of the rows are')} not in {PROPERTIES}"
+                f", but a property with the same pattern is, whose label is used: {pairs}."
             )
         return matches
 
@@ -200,7 +202,9 @@ class _PublishedFiles:
             answers[statement.subject].add(statement.golds)
         repeated = len(statements) - sum(map(len, answers.values()))
         if repeated:
-            self.remarks.append(f"{repeated} rows of {name} are repeated; each is asked once.")
+            self.remarks.append(
+                f"{counted(repeated, f'row of {name} is', f'rows of {name} are')} repeated; each is asked once."
+            )
         conflicting = sum(len(golds) > 1 for golds in answers.values())
         if conflicting:
             subjects = f"{conflicting} subjects of {name} have" if conflicting > 1 else f"One subject of {name} has"

@@ -20,6 +20,7 @@ from merkhet.core.progress import Progress
 from merkhet.core.recall_schemas import STATEMENTS, SYMBOLS
 from merkhet.core.schemas import validate, write_table
 from merkhet.core.settings import make_settings
+from merkhet.core.text import counted
 from merkhet.models.batching import single_thread
 from merkhet.models.masked import MaskedModel
 from merkhet.models.model_lookup import ModelSpec, resolve_model
@@ -179,15 +180,19 @@ def _make_record(
 ) -> dict[str, Any]:
     remarks = []
     if arrays.unreadable:
-        remarks.append(f"{arrays.unreadable:,} sentences are longer than {start.name} reads, and were not learned")
+        sentences = counted(arrays.unreadable, "sentence is", "sentences are")
+        remarks.append(f"{sentences} longer than {start.name} reads, and left out of the training")
     unused = symbols.num_rows - len(set(arrays.targets.tolist()))
     if unused:
         remarks.append(
-            f"{unused:,} of {symbols.num_rows:,} symbols are the target of no stored statement: no query returns them"
+            f"{unused:,} of {counted(symbols.num_rows, 'symbol')} {'is' if unused == 1 else 'are'} the target of no "
+            "stored statement: no query has such an answer"
         )
     masked_only = _count_only_masked(statements)
     if masked_only:
-        remarks.append(f"{masked_only:,} entities are only ever masked: no stored sentence names them")
+        remarks.append(
+            f"{counted(masked_only, 'entity is', 'entities are')} only ever masked, and named in no stored sentence"
+        )
     return {
         "learner": MEMORIZE,
         "model": start.name,

@@ -150,14 +150,28 @@ def _cost_findings(
         if is_measurable(*counts):
             findings.append(training_finding(asdict(cost)))
         elif not any(finding.model == cost.model and finding.kind is Kind.DESIGN for finding in findings):
-            design = Finding(Kind.DESIGN, Verdict.NONE, cost.model, STATEMENT, other=cost.other, n=counts[0])
-            findings.append(replace(design, reason=_describe_few_conflicts(*counts)))
+            reason = _describe_few_conflicts(by_name[cost.model], *counts)
+            findings.append(
+                Finding(
+                    Kind.DESIGN,
+                    Verdict.NONE,
+                    model=cost.model,
+                    task=STATEMENT,
+                    other=cost.other,
+                    count=counts[0],
+                    total=counts[1],
+                    reason=reason,
+                )
+            )
     return tuple(findings)
 
 
-def _describe_few_conflicts(count: int, of: int) -> str:
+def _describe_few_conflicts(memorized: MemorizedModel, count: int, of: int) -> str:
     verb = "conflicts: its" if count == 1 else "conflict: their"
-    return f"only {count:,} of {of:,} statements {verb} effect cannot be measured here"
+    return (
+        f"{quote_name(memorized.base)}, {memorized.facts or 0:,} facts: only {count:,} of {of:,} statements {verb} "
+        "effect cannot be measured here."
+    )
 
 
 def _find_twin(conditions: Sequence[MemorizedModel], memorized: MemorizedModel) -> MemorizedModel | None:
@@ -324,7 +338,7 @@ def _describe_cost(
     lead = f"{quote_name(base)}, {largest:,} facts: "
     counts = run.count_conflicts(by_name[cost.model])
     if not is_measurable(*counts):
-        return [f"{lead}{_describe_few_conflicts(*counts)}."]
+        return [_describe_few_conflicts(by_name[cost.model], *counts)]
     by_size = {size: cost for size, cost in by_size.items() if is_measurable(*run.count_conflicts(by_name[cost.model]))}
     finding = training_finding(asdict(cost))
     numbers = format_finding(replace(finding, value=cost.difference, low=cost.low, high=cost.high))

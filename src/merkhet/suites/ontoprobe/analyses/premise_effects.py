@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cached_property
 
+from merkhet.analysis.finding_types import (
+    FEW,
+    FEW_QUESTIONS,
+    NEAR_CEILING,
+    NO_QUESTIONS,
+    Finding,
+    Kind,
+    Verdict,
+)
 from merkhet.analysis.resampled_means import (
     Group,
     Key,
@@ -26,6 +35,10 @@ PREMISE_STATES = ("NO", "IM", "EX")
 SETTINGS = tuple(f"{first}/{second}" for first in PREMISE_STATES for second in PREMISE_STATES)
 BOTH, CONTROL, NEITHER = "EX/EX", "OT/EX", "neither"
 NEITHER_SHOWN = ("NO/NO", "NO/IM", "IM/NO", "IM/IM")
+GAIN = "EX/EX - neither"
+REASONING = "reasoning - repetition"
+"""The MRR that needs the right P1, less the MRR that any P1 brings."""
+REPEATING = "repetition - reasoning"
 _KEY = "EX: in the text, IM: memorized, NO: neither."
 _EXPLANATION = (
     "Two premises P1 and P2 entail a conclusion about meaningless words. The slot stands for the object of P1. "
@@ -54,6 +67,7 @@ def premises(inputs: AnalysisInput) -> Analysis | None:
     choices = _choice_table(inputs)
     if not scores.groups and choices is None:
         return None
+    effects = [finding for model in scores.models for finding in scores.effects(model)]
     figures = [scores.figure(model) for model in scores.models]
     tables = [scores.table(model) for model in scores.models]
     means = scores.overall_means()
@@ -62,14 +76,15 @@ def premises(inputs: AnalysisInput) -> Analysis | None:
         figures.insert(0, _figure(f"{caption} {counted(len(scores.models), 'model')}.", _bars(means)))
         columns = make_columns("P1", *(f"P2 {second}:share" for second in PREMISE_STATES))
         rows = [(first, *(means.get(f"{first}/{second}") for second in PREMISE_STATES)) for first in PREMISE_STATES]
-        tables.insert(0, Table(f"{caption} models.", columns, tuple(rows)))
+        tables.insert(0, Table(f"{caption} {counted(len(scores.models), 'model')}.", columns, tuple(rows)))
     return Analysis(
         "premises",
         "Reasoning: premises read, memorized or missing",
         _EXPLANATION,
         (*tables, *([choices] if choices else [])),
         tuple(figures),
-        tuple(sentence for model in scores.models if (sentence := scores.sentence(model))),
+        tuple(describe_effects(effects)),
+        (*effects, *(finding for model in scores.models for finding in scores.small_settings(model))),
     )
 
 
@@ -181,40 +196,128 @@ class _PremiseScores:
                 means[setting] = estimate_from_draws(average_draws(draws for draws, _ in model_means), n)
         return means
 
-    def sentence(self, model: str) -> str | None:
-        """Describe whether the model applies rules or repeats what it has read.
+    def effects(self, model: str) -> list[Finding]:
+        """Return findings on the effect of reading both premises, and on whether the model reasons or repeats.
 
         Means are over the rules that were asked with both premises and with neither. If some of these rules also have
-        control questions, only these count. Return None if there is no such rule.
+        control questions, only these count. Return an empty list if there is no such rule.
         """
         draws = self.draws
         rules = [rule for rule in RULES if {(rule, model, BOTH), (rule, model, NEITHER)} <= draws.keys()]
         controlled = [rule for rule in rules if (rule, model, CONTROL) in draws]
         rules = controlled or rules
         if not rules:
-            return None
-        both, neither = (average_draws(draws[rule, model, setting] for rule in rules) for setting in (BOTH, NEITHER))
-        start = (
-            f"{model} ranks the answer at MRR {percent(both[0])} with both premises in the text and "
-            f"{percent(neither[0])} with neither"
+            return []
+        settings = [BOTH, NEITHER, *([CONTROL] if controlled else [])]
+        means = {setting: average_draws(draws[rule, model, setting] for rule in rules) for setting in settings}
+        findings = [
+            self._finding(model, setting, estimate_from_draws(mean, self._count(rules, model, setting)))
+            for setting, mean in means.items()
+        ]
+        if min(finding.n or 0 for finding in findings) < FEW_QUESTIONS:
+            return [replace(finding, reason=FEW) for finding in findings]
+        both, neither = means[BOTH], means[NEITHER]
+        findings.append(self._finding(model, GAIN, estimate_from_draws(both - neither), judged=True))
+        if controlled:
+            balance = (both - means[CONTROL]) - (means[CONTROL] - neither)
+            sides = ((REASONING, balance), (REPEATING, -balance))
+            contrasts = [self._finding(model, side, estimate_from_draws(draw), judged=True) for side, draw in sides]
+            findings.append(next((one for one in contrasts if one.verdict is Verdict.AHEAD), contrasts[0]))
+        return findings
+
+    def _finding(self, model: str, group: str, cell: Estimate, *, judged: bool = False) -> Finding:
+        line = self.lines[model]
+        verdict = Verdict.NONE
+        if judged:
+            verdict = Verdict.AHEAD if (cell.low or 0.0) > 0.0 else Verdict.NO_DIFFERENCE
+        return Finding(
+            Kind.GROUP,
+            verdict,
+            model=model,
+            metric=self.metrics[model].name,
+            probe=line.probe,
+            method=line.method,
+            group_column="premises",
+            group=group,
+            value=cell.value,
+            low=cell.low,
+            high=cell.high,
+            n=cell.n,
         )
-        gain = estimate_from_draws(both - neither)
-        if gain.low is None or gain.low <= 0:
-            return f"{start}: reading the premises does not clearly help it."
-        if not controlled:
-            return f"{start}; no control was asked to tell reasoning from repetition."
-        echo = average_draws(draws[rule, model, CONTROL] for rule in rules)
-        balance, least = estimate_from_draws((both - echo) - (echo - neither)), estimate_from_draws(both).low
-        control = f"with a premise about something else it ranks that premise's answer at {{}}{percent(echo[0])}"
-        if balance.high is not None and balance.high < 0:
-            as_well = " as well" if least is not None and echo[0] >= least else ""
-            return f"{start}; but {control.format('')}{as_well}: it repeats what it has read."
-        if balance.low is not None and balance.low > 0:
-            return f"{start}, and {control.format('only ')}: it applies the rule."
+
+    def _count(self, rules: Sequence[str], model: str, setting: str) -> int:
+        """Count the questions of a premise setting over rules."""
+        parts = NEITHER_SHOWN if setting == NEITHER else (setting,)
+        return sum(len(self.groups.get((rule, model, part), ())) for rule in rules for part in parts)
+
+    def small_settings(self, model: str) -> list[Finding]:
+        """Return findings on the premise settings that have no question, or too few for a verdict.
+
+        Expected are the settings of each rule whose premises were put in the text in the same way for any rule.
+        """
+        rules = self.rules([model])
+        asked = {_shown(setting) for _, name, setting in self.groups if name == model}
+        sizes = [
+            len(self.groups.get((rule, model, setting), ()))
+            for rule in rules
+            for setting in (*SETTINGS, CONTROL)
+            if _shown(setting) in asked
+        ]
+        counts = {NO_QUESTIONS: sizes.count(0), FEW: sum(0 < size < FEW_QUESTIONS for size in sizes)}
+        return [
+            Finding(
+                Kind.DESIGN,
+                Verdict.NONE,
+                model=model,
+                group_column="rule+premises",
+                count=count,
+                total=len(sizes),
+                reason=reason,
+            )
+            for reason, count in counts.items()
+            if count
+        ]
+
+
+def describe_effects(findings: Sequence[Finding]) -> list[str]:
+    """Describe, from the findings on its premises, whether each model applies rules or repeats what it has read."""
+    by_model: dict[str, dict[str, Finding]] = defaultdict(dict)
+    for finding in findings:
+        if finding.kind is Kind.GROUP:
+            by_model[finding.model or ""][finding.group or ""] = finding
+    return [_describe_model(by_group) for by_group in by_model.values()]
+
+
+def _describe_model(findings: Mapping[str, Finding]) -> str:
+    both, neither, control = findings[BOTH], findings[NEITHER], findings.get(CONTROL)
+    start = (
+        f"{both.model} ({both.probe}, {both.method}) ranks the answer at MRR {percent(both.value or 0.0)} with both "
+        f"premises in the text and {percent(neither.value or 0.0)} with neither"
+    )
+    if both.reason == FEW:
+        sizes = ", ".join(f"{finding.n:,}" for finding in findings.values())
         return (
-            f"{start}; {control.format('')}: the data do not show whether it applies the rule or repeats what it has "
-            "read."
+            f"{start}: some of these settings have fewer than {FEW_QUESTIONS} questions ({sizes}) and get no verdict."
         )
+    if (neither.value or 0.0) >= NEAR_CEILING:
+        return f"{start}: the premises have no room to help."
+    if findings[GAIN].verdict is not Verdict.AHEAD:
+        return f"{start}: reading the premises does not clearly help it."
+    if control is None:
+        return f"{start}; no control was asked to tell reasoning from repetition."
+    echo = control.value or 0.0
+    said = f"with a premise about something else it ranks that premise's answer at {{}}{percent(echo)}"
+    if REPEATING in findings:
+        as_well = " as well" if both.low is not None and echo >= both.low else ""
+        return f"{start}; but {said.format('')}{as_well}: it repeats what it has read."
+    if findings[REASONING].verdict is Verdict.AHEAD:
+        return f"{start}, and {said.format('only ')}: it applies the rule."
+    return f"{start}; {said.format('')}: the data do not show whether it applies the rule or repeats what it has read."
+
+
+def _shown(setting: str) -> tuple[str, ...]:
+    """Return which premises a setting puts in the text: EX, OT (another premise), or nothing."""
+    return tuple(state if state in ("EX", "OT") else "" for state in setting.split("/"))
 
 
 def _has_ranks(inputs: AnalysisInput, line: Line, ids: dict[str, str]) -> bool:

@@ -11,6 +11,8 @@ from functools import cached_property
 import numpy as np
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
+from merkhet.analysis.differences import is_significant, swap_models
+from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
 from merkhet.analysis.training_comparison import compare_trainings, training_findings
 from merkhet.analysis.training_text import describe_difference
 from merkhet.analysis.types import (
@@ -24,15 +26,16 @@ from merkhet.analysis.types import (
     make_columns,
 )
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import join_names, metric_label
+from merkhet.core.text import join_names, join_some, metric_label, quote_name
 from merkhet.metrics.answer_table import AnswerTable
-from merkhet.metrics.bootstrap import clustered_interval
+from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.clusters import Clusters
 from merkhet.metrics.metrics import ACCURACY, EXACT, MRR, MRR_ALL, Metric, make_recall
 from merkhet.suites.ontoprobe.options import MEMORIZING
 
 TASKS = MEMORIZING
 CHOICE = "-choice"
+FEW_FACTS = f"fewer than {FEW_QUESTIONS} facts, too few for a verdict,"
 METRICS = (make_recall("1"), make_recall("5"), MRR_ALL, MRR)
 _SOFT = re.compile(r"^(?P<base>.+), soft(?: \((?P<loss>[^()]+)\))?$")
 _EXPLANATION = (
@@ -65,6 +68,11 @@ class _TableColumn:
     title: str
     models: tuple[str, ...]
     baseline: bool = False
+
+    @property
+    def soft(self) -> bool:
+        """Whether the column is about soft prompts, which are trained."""
+        return any(soft_loss(model) for model in self.models)
 
 
 def base_model(model: str) -> str:
@@ -116,15 +124,17 @@ def memorizing(inputs: AnalysisInput) -> Analysis | None:
     if not scores.variants and choices is None:
         return None
     tables = scores.tables() if scores.variants else []
-    findings = training_findings(map(asdict, scores.trained_comparisons()))
-    sentences = [*scores.sentences(), *(f"{describe_difference(finding)}." for finding in findings)]
+    comparisons = scores.comparisons()
+    trained = training_findings(map(asdict, scores.trained_comparisons()))
+    baseline = next((column.title for column in scores.columns if column.baseline), "")
+    sentences = [*describe_comparisons(comparisons, baseline), *(f"{describe_difference(each)}." for each in trained)]
     return Analysis(
         "memorizing",
         "Memorizing: types, hierarchies, domains and ranges",
         _EXPLANATION,
         (*tables, *([choices] if choices else [])),
         sentences=tuple(sentences),
-        findings=findings,
+        findings=(*comparisons, *trained),
     )
 
 
@@ -253,15 +263,24 @@ class _MemorizingScores:
                     tables.append(Table(caption, columns, tuple(rows), aside=True))
         return tables
 
-    def sentences(self) -> list[str]:
-        """Compare the MRR of each model's fixed variant with the first baseline, paired by fact; return sentences."""
+    def comparisons(self) -> list[Finding]:
+        """Compare the MRR of each model's fixed variant with the first baseline, paired by fact.
+
+        P-values are corrected over all tasks and models.
+        """
         baseline = next((column for column in self.columns if column.baseline), None)
         if baseline is None:
             return []
-        models = (
-            column for column in self.columns if not column.baseline and self.inputs.trained.isdisjoint(column.models)
-        )
-        return [sentence for column in models if (sentence := self._compare_with_baseline(column, baseline))]
+        pairs = [
+            pair
+            for column in self.columns
+            for task in self.variants
+            if not column.baseline and not column.soft and (pair := self._compare_with_baseline(task, column, baseline))
+        ]
+        corrected = correct_comparisons([comparison for _, comparison in pairs])
+        return [
+            _comparison_finding(variant, comparison) for (variant, _), comparison in zip(pairs, corrected, strict=True)
+        ]
 
     def trained_comparisons(self) -> list[Comparison]:
         """Compare the fixed variant of each model with soft prompts with the first baseline, over the trainings."""
@@ -270,7 +289,7 @@ class _MemorizingScores:
         if baseline is None:
             return comparisons
         for column in self.columns:
-            for task in self.variants if self.inputs.trained.intersection(column.models) else ():
+            for task in self.variants if column.soft else ():
                 variant, other = self.fixed(task, column), self.fixed(task, baseline)
                 if variant is None or other is None:
                     continue
@@ -294,25 +313,21 @@ class _MemorizingScores:
         repeated = (AnswerTable(table, self.inputs.questions_by_id) for table in self.inputs.repeated_answers)
         return [self.inputs.answer_table, *(table for table in repeated if key in table.cell_rows)]
 
-    def _compare_with_baseline(self, column: _TableColumn, baseline: _TableColumn) -> str | None:
-        tasks_by_side: dict[str, list[str]] = {"above": [], "below": [], "no clear difference": []}
-        for task in self.variants:
-            variant, baseline_variant = self.fixed(task, column), self.fixed(task, baseline)
-            if variant is None or baseline_variant is None:
-                continue
-            model_mrr = self._mrr_by_fact(task, variant)
-            baseline_mrr = self._mrr_by_fact(task, baseline_variant)
-            shared = np.array(sorted(model_mrr.keys() & baseline_mrr.keys()), dtype=np.int64)
-            if len(shared) < 2:
-                continue
-            differences = np.array([model_mrr[fact] - baseline_mrr[fact] for fact in shared.tolist()])
-            seed = derived_seed(self.inputs.seed, "memorizing", task)
-            interval = clustered_interval(differences, shared, seed=seed)
-            side = "above" if interval.low > 0 else "below" if interval.high < 0 else "no clear difference"
-            tasks_by_side[side].append(task)
-        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in tasks_by_side.items() if tasks)
-        against = f"{column.title} (fixed choice) against {baseline.title} in MRR, paired by fact"
-        return f"{against}: {parts}." if parts else None
+    def _compare_with_baseline(
+        self, task: str, column: _TableColumn, baseline: _TableColumn
+    ) -> tuple[Variant, Comparison] | None:
+        variant, baseline_variant = self.fixed(task, column), self.fixed(task, baseline)
+        if variant is None or baseline_variant is None:
+            return None
+        model_mrr, baseline_mrr = self._mrr_by_fact(task, variant), self._mrr_by_fact(task, baseline_variant)
+        shared = sorted(model_mrr.keys() & baseline_mrr.keys())
+        if len(shared) < 2:
+            return None
+        first, second = (np.array([means[fact] for fact in shared]) for means in (model_mrr, baseline_mrr))
+        seed = derived_seed(self.inputs.seed, "memorizing", task)
+        paired = paired_difference(first, second, np.array(shared, dtype=np.int64), seed=seed)
+        model, other, n = variant.line.model, baseline_variant.line.model, len(shared)
+        return variant, Comparison(task, MRR.name, model, other, **vars(paired), n=n, facts=n)
 
     def _mrr_by_fact(self, task: str, variant: Variant, table: AnswerTable | None = None) -> dict[int, float]:
         """Compute the mean reciprocal rank of each fact, from the answers in ``table`` or after the first training."""
@@ -324,6 +339,55 @@ class _MemorizingScores:
         facts, index = np.unique(self.inputs.cluster_ids(ids), return_inverse=True)
         means = np.bincount(index, [value_by_id[name] for name in ids]) / np.bincount(index)
         return dict(zip(facts.tolist(), means.tolist(), strict=True))
+
+
+def _comparison_finding(variant: Variant, comparison: Comparison) -> Finding:
+    """Make the finding on a variant against the baseline; positive differences are in favour of ``model``."""
+    row = asdict(comparison)
+    row = swap_models(row) if comparison.difference < 0.0 else row
+    is_few = comparison.n < FEW_QUESTIONS
+    verdict = Verdict.AHEAD if is_significant(row) else Verdict.NO_DIFFERENCE
+    return Finding(
+        Kind.COMPARISON,
+        Verdict.NONE if is_few else verdict,
+        model=row["model"],
+        task=comparison.task,
+        metric=comparison.metric,
+        probe=variant.line.probe,
+        method=variant.line.method,
+        other=row["other"],
+        group_column="template",
+        group=variant.template.rpartition("/")[2],
+        value=row["difference"],
+        low=row["low"],
+        high=row["high"],
+        n=comparison.n,
+        facts=comparison.facts,
+        p=comparison.p,
+        reason=FEW_FACTS if is_few else None,
+    )
+
+
+def describe_comparisons(findings: Sequence[Finding], baseline: str) -> list[str]:
+    """Describe, from the findings of :func:`memorizing`, on which tasks each model is above and below the baseline."""
+    by_model: dict[str, list[Finding]] = defaultdict(list)
+    for finding in findings:
+        by_model[(finding.other if finding.model == baseline else finding.model) or ""].append(finding)
+    sentences = []
+    for model, rows in by_model.items():
+        sides: dict[str, list[str]] = {"above": [], "below": [], "no significant difference": [], FEW_FACTS: []}
+        for row in rows:
+            side = "no significant difference" if row.verdict is Verdict.NO_DIFFERENCE else FEW_FACTS
+            if row.verdict is Verdict.AHEAD:
+                side = "below" if row.model == baseline else "above"
+            sides[side].append(row.task or "")
+        how = dict.fromkeys(f"template {row.group} by {row.probe}, {row.method}" for row in rows)
+        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in sides.items() if tasks)
+        sentences.append(
+            f"{quote_name(model)} (fixed choice: {join_some(list(how), 3)}) against {baseline} in MRR, paired by fact: "
+            f"{parts}."
+        )
+    return sentences
 
 
 def first_lines(inputs: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from merkhet.core.schemas import CANDIDATES, FACTS, FREQUENCIES, PREMISES, QUESTIONS, make_table, validate
+from merkhet.core.text import counted
 from merkhet.questions.losses import losses_for_card
 from merkhet.questions.question_files import QuestionSet
 from merkhet.suites.ontoprobe.questions.memorizing import Row, candidate_sets, memorizing_questions
@@ -35,7 +36,8 @@ def make_ontology_questions(statements: Statements, options: OntologyOptions | N
     rows += reasoning_rows
     shown = Counter(row["shown"] for row in premises)
     if missing := shown["second"] - shown["other"]:
-        remarks.append(f"{missing:,} reasoning questions have no control, because every other premise applies.")
+        number = counted(missing, "reasoning question has", "reasoning questions have")
+        remarks.append(f"{number} no control, because every other premise applies.")
     if options.choice:
         choice_rows, choice_premises = choice_questions(statements, options)
         rows += choice_rows
