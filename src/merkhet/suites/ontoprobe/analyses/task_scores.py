@@ -66,6 +66,11 @@ class _TableColumn:
     models: tuple[str, ...]
     baseline: bool = False
 
+    @property
+    def soft(self) -> bool:
+        """Whether the column is about soft prompts, which are trained."""
+        return any(soft_loss(model) for model in self.models)
+
 
 def base_model(model: str) -> str:
     """Return the model that soft prompts were learned for; return a model without soft prompts unchanged."""
@@ -258,9 +263,7 @@ class _MemorizingScores:
         baseline = next((column for column in self.columns if column.baseline), None)
         if baseline is None:
             return []
-        models = (
-            column for column in self.columns if not column.baseline and self.inputs.trained.isdisjoint(column.models)
-        )
+        models = (column for column in self.columns if not column.baseline and not column.soft)
         return [sentence for column in models if (sentence := self._compare_with_baseline(column, baseline))]
 
     def trained_comparisons(self) -> list[Comparison]:
@@ -270,7 +273,7 @@ class _MemorizingScores:
         if baseline is None:
             return comparisons
         for column in self.columns:
-            for task in self.variants if self.inputs.trained.intersection(column.models) else ():
+            for task in self.variants if column.soft else ():
                 variant, other = self.fixed(task, column), self.fixed(task, baseline)
                 if variant is None or other is None:
                     continue
