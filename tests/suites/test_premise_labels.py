@@ -55,11 +55,11 @@ def test_in_multiple_choice_a_premise_is_known_if_the_answer_was_right():
 
 
 def test_ranks_are_means_over_repeats_by_the_models_own_method():
-    def answer(question, method, ranks, repeat=None, model="m", unusable=None, prediction=None):
+    def answer(question, method, ranks, repeat=None, model="m", unusable=None, prediction=None, ties=1):
         return {
             **{"question_id": question, "model": model, "probe": "rank", "method": method, "repeat": repeat},
             "prediction": prediction,
-            **{"gold_ranks": ranks, "gold_ties": [1] * len(ranks), "unusable": unusable},
+            **{"gold_ranks": ranks, "gold_ties": [ties] * len(ranks), "unusable": unusable},
         }
 
     table = make_table(
@@ -70,6 +70,7 @@ def test_ranks_are_means_over_repeats_by_the_models_own_method():
             answer("q", "single-max", [50.0]),
             answer("r", "multiple-mean", [], unusable="too long"),
             answer("q", "count", [5.0], model="other"),
+            answer("q", "count", [2.0], model="tied", ties=3),
             answer("q", "chat", [], model="writer", prediction="An Animal."),
             answer("r", "chat", [], model="writer", prediction="plant"),
         ],
@@ -78,3 +79,4 @@ def test_ranks_are_means_over_repeats_by_the_models_own_method():
     assert found["writer"] == {"q": 1.0, "r": 0.0}
     assert found["m"] == {"q": pytest.approx(0.75)}
     assert found["other"] == {"q": pytest.approx(0.2)}
+    assert found["tied"] == {"q": pytest.approx((1 + 1 / 2 + 1 / 3) / 3)}, "a tie is any of its ranks"

@@ -193,7 +193,7 @@ def strict_accuracy(responses: Responses) -> FloatArray:
 
     A tie counts as wrong and is not broken, so there is no chance level that all guessers share.
     """
-    return ((responses.best.first == 1.0) & (responses.best.ties == 1.0)).astype(np.float64)
+    return np.where((responses.best.first == 1.0) & (responses.best.ties == 1.0), 1.0, 0.0)
 
 
 def reciprocal_rank(ranks: FloatArray) -> FloatArray:

@@ -110,7 +110,7 @@ def _tie_groups(golds: GoldRanks) -> tuple[IntArray, IntArray, IntArray, FloatAr
     sizes = np.maximum(np.rint(ties[starts]).astype(np.int64), group_golds)
     # The mean place of the golds is that of the group, (m + 1) / 2; their lowest mean place is (g + 1) / 2.
     lowest = group_golds * (ranks - (sizes - group_golds) / 2.0)
-    return owners, sizes, group_golds, np.bincount(owners, lowest, minlength=len(golds.counts))
+    return owners, sizes, group_golds, np.bincount(owners, lowest, minlength=len(golds.counts)).astype(np.float64)
 
 
 def _transform(ties: int, golds: int, times: FloatArray) -> FloatArray:

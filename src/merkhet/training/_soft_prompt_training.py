@@ -189,14 +189,16 @@ class SoftPromptTask(AutogradTask[list[_SampledExample]]):
         by_pair: dict[int, list[Question]] = {}
         for question in self.dev:
             by_pair.setdefault(derived_seed(self.seed, "pair", question.question_id) % pairs, []).append(question)
-        ranks, ties = [], []
+        ranks: list[list[float]] = []
+        ties: list[list[int]] = []
         for pair, questions in sorted(by_pair.items()):
             self._set_pair(pair)
             for index, scores in self._dev_scores(questions):
                 golds = np.flatnonzero(_is_gold(questions[index]))
                 if len(golds) and np.all(np.isfinite(scores)):
-                    for numbers, gold_numbers in zip((ranks, ties), expected_ranks(scores, golds), strict=True):
-                        numbers.append(gold_numbers.tolist())
+                    gold_ranks, gold_ties = expected_ranks(scores, golds)
+                    ranks.append(gold_ranks.tolist())
+                    ties.append(gold_ties.tolist())
         return float(expected_reciprocal_mean_rank(GoldRanks.from_lists(ranks, ties)).sum()) / len(self.dev)
 
     def _set_pair(self, pair: int) -> None:

@@ -201,10 +201,11 @@ def _make_answer(model: Model, task: _ChoiceTask, replies: Sequence[ChatReply], 
     means = np.sum(scores, axis=0) / len(task.lists)
     (ranked,) = rank_answers(model, PROBE, [shown_question], [CandidateScores(0, {method: means})], [method], seconds)
     copied = ("among", "replies", "positions", "right_positions", "letters", "right_letters")
-    # All choices are recorded, because ``tied_first`` counts the question's candidates and not the choices shown.
-    recorded = sorted(zip(task.choices, means.tolist(), strict=True), key=lambda choice: (-choice[1], choice[0]))
-    fields = {"outcome": ANSWERED, "ranked": tuple(recorded), "tied_first": ()}
-    return replace(ranked, **fields, **{name: getattr(answer, name) for name in copied})
+    if ranked.tied_first:
+        # Record all choices, because ``tied_first`` counts the question's candidates and not the choices shown.
+        recorded = sorted(zip(task.choices, means.tolist(), strict=True), key=lambda choice: (-choice[1], choice[0]))
+        ranked = replace(ranked, ranked=tuple(recorded), tied_first=())
+    return replace(ranked, outcome=ANSWERED, **{name: getattr(answer, name) for name in copied})
 
 
 def _positions(task: _ChoiceTask, chosen_positions: Sequence[int | None]) -> dict[str, Any]:
