@@ -278,25 +278,26 @@ def _comparison_sql(builder: QuestionBuilder) -> Iterator[str]:
     )
     predicates = sql_literals(name for comparison in comparisons for name in comparison.predicates)
     yield f"""select 'reasoning' as task, c + {len(builder.relations)} as number, fact_id, s, o, reason from (
-        with numeric as (
+        with compared_facts as (
             select {number_of} as c, f.fact_id, coalesce(n.name, f.subject) as s, coalesce(v.text, f.object) as o,
                 n.name is not null as is_named, v.text is not null as is_number,
                 coalesce(u.measures, 'unit ' || coalesce(f.unit, '')) as measures
             from facts f left join named n on n.entity = f.subject left join value_texts v on v.value = f.value
             left join units u on u.unit = f.unit where f.predicate in ({predicates}) and f.rule is null
-        ), usual as (
-            select c, measures from numeric where is_named and is_number group by c, measures
+        ), compared_measures as (
+            select c, measures from compared_facts where is_named and is_number group by c, measures
             qualify row_number() over (partition by c order by count(*) desc, measures) = 1
-        ), measured as ({" union all ".join(measured)}),
-        sizes as (select c, count(*) as size from measured group by c),
-        grouped as (select distinct c, fact_id from ({" union all ".join(grouped)}) g)
+        ), compared_subjects as ({" union all ".join(measured)}),
+        compared_sizes as (select c, count(*) as size from compared_subjects group by c),
+        compared_groups as (select distinct c, fact_id from ({" union all ".join(grouped)}) g)
         select w.c, w.fact_id, w.s, w.o, case when not is_named then 'subject' when not is_number then 'number'
             when w.measures != u.measures then 'quantity' when m.name is null then 'values'
             when m.fact_id != w.fact_id then 'repeated'
             when not ({builder.asked_sql("w.fact_id")}) then 'sampled' when z.size < 4 then 'few subjects'
             when g.fact_id is not null then 'apart' else 'group' end as reason
-        from numeric w left join usual u on u.c = w.c left join measured m on m.c = w.c and m.name = w.s
-        left join sizes z on z.c = w.c left join grouped g on g.c = w.c and g.fact_id = w.fact_id) w"""
+        from compared_facts w left join compared_measures u on u.c = w.c
+        left join compared_subjects m on m.c = w.c and m.name = w.s
+        left join compared_sizes z on z.c = w.c left join compared_groups g on g.c = w.c and g.fact_id = w.fact_id) w"""
 
 
 def _distinction_sql(builder: QuestionBuilder) -> Iterator[str]:
