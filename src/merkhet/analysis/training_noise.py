@@ -78,14 +78,14 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
         *(Column("Model"), Column("asked"), Column("Score"), Column("trainings", "count"), Column("mean", "share")),
         *(Column("standard deviation", "share"), Column("least", "share"), Column("most", "share")),
     )
-    tables = [Table("Scores over trainings.", columns, spread)]
+    tables = [Table("Scores over trainings.", columns, spread, unit="trainings")]
     if comparisons:
         columns = (
             *(Column("Model"), Column("against"), Column("asked"), Column("Score")),
             *(Column("difference", "points"), Column("p", "p"), Column("trainings", "count")),
         )
         rows = tuple((entry.model, entry.other, entry.task, *difference_cells(entry)) for entry in comparisons)
-        tables.append(Table("Differences between trainings of the same seed.", columns, rows))
+        tables.append(Table("Differences between trainings of the same seed.", columns, rows, unit="trainings"))
     first = metrics[0]
     bars = tuple(
         {
@@ -99,7 +99,7 @@ def trainings(trainings_scores: Sequence[TrainingScores]) -> Analysis | None:
     caption = f"{LABELS.get(first, first)} over trainings: the mean with its 95% interval."
     sentences = [_describe_trainings(entry, first) for entry in repeated]
     sentences += [_describe_difference(entry) for entry in comparisons if entry.metric == first and entry.p < 0.05]
-    figure = Figure("bars", caption, bars, legend="Model")
+    figure = Figure("bars", caption, bars, legend="Model", unit="trainings")
     return Analysis("trainings", "Several trainings", _EXPLANATION, tuple(tables), (figure,), tuple(sentences))
 
 
