@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from merkhet.analysis.comparison import Condition
 from merkhet.analysis.findings import summarize_findings
 from merkhet.core.files import write_json
+from merkhet.core.ids import content_id
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
 from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
@@ -20,6 +21,7 @@ from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.score_table import score_answers
+from merkhet.metrics.wordings import Wording
 from merkhet.questions.question_files import QuestionSet
 
 _FIXED_KEYS = (
@@ -92,6 +94,7 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
         average_over=scoring.average_over,
         unusable_is_wrong=scoring.unusable_is_wrong,
         cluster_prompts=scoring.statements,
+        wordings=question_wordings(tables.question_set),
     )
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
@@ -133,8 +136,25 @@ def question_classes(question_set: QuestionSet, column: str | None) -> dict[str,
     return {row["question_id"]: str(row[column]) for row in rows}
 
 
+def question_wordings(question_set: QuestionSet) -> dict[str, Wording]:
+    """Return what each question asks and its template, by question id; questions without a template are left out.
+
+    Questions about the same facts with the same answers are paraphrases of each other.
+    """
+    names = ("question_id", "template", "task", "qset", "target", "answers", "facts")
+    columns = (question_set.questions[name].to_pylist() for name in names)
+    return {
+        name: Wording(content_id("w", task, qset or sorted(facts or ()), target, sorted(answers)), template)
+        for name, template, task, qset, target, answers, facts in zip(*columns, strict=True)
+        if template is not None and (qset or facts)
+    }
+
+
 def score_objects(table: pa.Table) -> list[dict[str, Any]]:
-    """Encode each row of the table of scores as a JSON object; group columns without a value are left out."""
+    """Encode each row of the table of scores as a JSON object.
+
+    Group columns and spreads over paraphrases without a value are left out.
+    """
     return [
         {key: row.get(key) for key in _FIXED_KEYS if key in row}
         | {key: value for key, value in row.items() if key not in _FIXED_KEYS and value is not None}

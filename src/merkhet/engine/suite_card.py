@@ -55,6 +55,8 @@ class SuiteCard:
     headline: tuple[HeadlineScore, ...]
     names: Mapping[str, str] = field(default_factory=dict)
     """Readable names of relations, by relation."""
+    group_order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Values of group columns in the order that tables and figures show."""
     scoring: ScoringRule = ScoringRule()
     experiment: str | None = None
     """Name of the experiment if models memorize facts; None for other suites."""
@@ -66,5 +68,6 @@ class SuiteCard:
         content |= {
             key: list(content[key]) for key in ("citations", "analyses", "printed_analyses", "main_methods", "headline")
         }
+        content["group_order"] = {column: list(names) for column, names in self.group_order.items()}
         content |= self.scoring.as_json()
         return {**content, "experiment": self.experiment} if self.experiment else content
