@@ -36,7 +36,7 @@ _GAP = 6.0
 _KEY, _KEY_LINE, _KEY_GAP, _KEY_ROW, _KEY_LABEL = 9.5, 26.0, 14.0, 16.0, 180.0
 """Sizes in legends, in pixels: symbol width, width of a line with symbol, gap between columns, row height, and maximum
 label width."""
-_MIN_NOTE, _MIN_DASH = 1.15 * SMALL, 8.0
+_MIN_NOTE, _MIN_DASH = 1.1 * SMALL, 8.0
 """Minimum width of a bar with a note above it, and of a missing bar that is marked by a dash, in pixels."""
 _MIN_PLOT_WIDTH, _MAX_TRIES = 60.0, 6
 _MAX_TITLE_LINES = 3

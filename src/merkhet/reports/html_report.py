@@ -31,7 +31,7 @@ from merkhet.reports._reproduction import environment, is_shortened, model_table
 from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreColumn, ScoreRow, rows_by_group
+from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreColumn, ScoreRow, order_tasks, rows_by_group
 from merkhet.reports.table_model import FEW_NOTE
 from merkhet.reports.table_writers import as_page_table
 from merkhet.reports.tables import (
@@ -239,7 +239,7 @@ def _count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> dict[
     return {
         "questions": asked.questions,
         "facts": asked.facts,
-        "asked_tasks": list(asked.tasks),
+        "asked_tasks": order_tasks(asked.tasks, board),
         "tasks": len(set(outcomes.tasks) | {column.task for column in board.columns}),
         "models": model_count,
         "baselines": len({base_of.get(name, name) for name in baselines}),

@@ -116,6 +116,13 @@ def order_groups(names: Iterable[str], declared: Iterable[str] = ()) -> list[str
     return sorted(set(names), key=key)
 
 
+def order_tasks(names: Iterable[str], board: Scoreboard) -> list[str]:
+    """Return distinct task names: those of the scoreboard first, in its order, then the others by name."""
+    headline = list(dict.fromkeys(column.task for column in board.columns))
+    present = set(names)
+    return [*(name for name in headline if name in present), *order_groups(present.difference(headline))]
+
+
 def group_columns(scores: pa.Table) -> list[str]:
     """Return the group columns of a score table, which are all columns outside the score schema."""
     return [name for name in scores.column_names if name not in SCORES.schema.names]

@@ -98,7 +98,10 @@ def as_page_table(
         rest: End of the note on omitted rows, such as ``rows are in the run’s scores.parquet``.
     """
     spaced = [column.number and table.has_intervals(index) for index, column in enumerate(table.columns)]
+    sized = [any(row[index].size for row in table.rows) for index in range(len(table.columns))]
+    worded = [any(row[index].spread for row in table.rows) for index in range(len(table.columns))]
     options = {
+        **{"sized": sized, "worded": worded},
         **{"label": label or table.title.removesuffix("."), "caption": caption, "dense": dense, "rest": rest},
         **{"whole_texts": whole_texts, "bars": bars},
     }

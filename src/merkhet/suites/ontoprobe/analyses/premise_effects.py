@@ -61,7 +61,7 @@ def premises(inputs: AnalysisInput) -> Analysis | None:
     rules = scores.shared_rules(scores.models, scores.asked_settings(scores.models))
     means = scores.overall_means(rules)
     if means:
-        caption = f"MRR by how the premises are given, mean over "
+        caption = "MRR by how the premises are given, mean over "
         caption += "rules and" if rules == scores.rules(scores.models) else f"{_name_rules(rules)} and"
         caption += f" {counted(len(scores.models), 'model')}."
         figures.insert(0, _figure(caption, _bars(means)))
@@ -264,7 +264,7 @@ def _name_rules(rules: Sequence[str]) -> str:
 
 
 def _mean_label(shared: Sequence[str], rules: Sequence[str]) -> str:
-    return "all rules" if list(shared) == list(rules) else f"mean of {counted(len(shared), 'rule')}"
+    return "all rules" if not shared or list(shared) == list(rules) else f"mean of {counted(len(shared), 'rule')}"
 
 
 def _note_mean(shared: Sequence[str], rules: Sequence[str]) -> str:
