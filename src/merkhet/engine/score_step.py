@@ -94,7 +94,7 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
         average_over=scoring.average_over,
         unusable_is_wrong=scoring.unusable_is_wrong,
         cluster_prompts=scoring.statements,
-        wordings=question_wordings(tables.question_set),
+        wordings=question_wordings(tables.question_set, scoring.distinct_templates),
     )
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
@@ -136,17 +136,18 @@ def question_classes(question_set: QuestionSet, column: str | None) -> dict[str,
     return {row["question_id"]: str(row[column]) for row in rows}
 
 
-def question_wordings(question_set: QuestionSet) -> dict[str, Wording]:
+def question_wordings(question_set: QuestionSet, distinct_templates: Sequence[str] = ()) -> dict[str, Wording]:
     """Return what each question asks and its template, by question id; questions without a template are left out.
 
-    Questions about the same facts with the same answers are paraphrases of each other.
+    Questions about the same facts with the same answers are paraphrases of each other, except in the tasks
+    ``distinct_templates``.
     """
     names = ("question_id", "template", "task", "qset", "target", "answers", "facts")
     columns = (question_set.questions[name].to_pylist() for name in names)
     return {
         name: Wording(content_id("w", task, qset or sorted(facts or ()), target, sorted(answers)), template)
         for name, template, task, qset, target, answers, facts in zip(*columns, strict=True)
-        if template is not None and (qset or facts)
+        if template is not None and (qset or facts) and task not in distinct_templates
     }
 
 

@@ -22,6 +22,10 @@ class ScoringRule:
     answers, are paired when models are compared.
     """
 
+    distinct_templates: tuple[str, ...] = ()
+    """Tasks whose templates ask different things, such as who came before and who came after: they are no paraphrases,
+    and such a task has no spread over paraphrases."""
+
     def as_json(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults."""
         return {key: value for key, value in asdict(self).items() if value}

@@ -130,7 +130,7 @@ def _cell_text(score: ScoreCell, *, percent: bool = True) -> str:
 
 
 def _empty_square(subject: str, row: int, index: int) -> _Square:
-    return _Square(row, index, fmt.DASH, "white", _FEW_INK, f"{subject}: not asked")
+    return _Square(row, index, fmt.DASH, "white", _FEW_INK, f"{subject}: no score")
 
 
 def _few_note(scores: Iterable[ScoreCell]) -> str:

@@ -140,7 +140,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     if len(series) > 2:
         caption = join_sentences(caption, "Bars are in the order of the legend")
     if any((line, column) not in board.cells for line in series for column in columns):
-        caption = join_sentences(caption, "A dash marks a score that was not asked for")
+        caption = join_sentences(caption, "A dash marks a missing score")
     if undrawn:
         caption = join_sentences(caption, f"Not drawn, because it is not a share or has no value: {', '.join(undrawn)}")
     description = "; ".join(f"{column.label}, {bar.tooltip}" for column, bars in bars_of.items() for bar in bars)
