@@ -139,13 +139,13 @@ def question_classes(question_set: QuestionSet, column: str | None) -> dict[str,
 def question_wordings(question_set: QuestionSet, distinct_templates: Sequence[str] = ()) -> dict[str, Wording]:
     """Return what each question asks and its template, by question id; questions without a template are left out.
 
-    Questions about the same facts with the same answers are paraphrases of each other, except in the tasks
-    ``distinct_templates``.
+    Questions about the same facts with the same masked part and the same answers are paraphrases of each other, except
+    in the tasks ``distinct_templates``.
     """
     names = ("question_id", "template", "task", "qset", "target", "answers", "facts")
     columns = (question_set.questions[name].to_pylist() for name in names)
     return {
-        name: Wording(content_id("w", task, qset or sorted(facts or ()), target, sorted(answers)), template)
+        name: Wording(content_id("w", task, qset, facts, target, sorted(answers), _masked_part(template)), template)
         for name, template, task, qset, target, answers, facts in zip(*columns, strict=True)
         if template is not None and (qset or facts) and task not in distinct_templates
     }
@@ -192,11 +192,17 @@ def question_groups(
     return groups
 
 
+def _masked_part(template: str | None) -> str | None:
+    """Return the masked part of a fact, such as ``start``, which some templates have in their name."""
+    parts = (template or "").split("/")
+    return parts[2] if len(parts) in (3, 4) else None
+
+
 def _derived_groups(task: str, template: str | None, conflict: bool, statements: bool) -> dict[str, str | None]:
     parts = (template or "").split("/")
     derived = {
         "relation": parts[0] if template else task,
-        "mask": parts[2] if len(parts) in (3, 4) else None,
+        "mask": _masked_part(template),
         "conflict": "yes" if conflict else "no",
     }
     return derived | ({"template": parts[1], "cardinality": parts[3] or None} if statements and len(parts) == 4 else {})

@@ -116,13 +116,13 @@ class PairedWordings:
     def _families(self, templates_of: Mapping[int, Sequence[int]]) -> list[_Family]:
         """Find the alternative templates, and choose those to compare with their items."""
         items_of: dict[frozenset[int], list[int]] = defaultdict(list)
-        for item, templates in templates_of.items():
-            if len(templates) > 1:
-                items_of[frozenset(templates)].append(item)
+        for item, names in templates_of.items():
+            if len(names) > 1:
+                items_of[frozenset(names)].append(item)
         components: list[tuple[set[int], list[frozenset[int]]]] = []
         for templates in items_of:
             linked = [component for component in components if not component[0].isdisjoint(templates)]
-            members = {*templates, *(name for names, _ in linked for name in names)}
+            members = {*templates, *(template for members, _ in linked for template in members)}
             sets = [templates, *(entry for _, entries in linked for entry in entries)]
             components = [component for component in components if component not in linked] + [(members, sets)]
         families = []

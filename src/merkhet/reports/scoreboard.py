@@ -209,9 +209,11 @@ def _ordered_series(series: Sequence[Series], models: Iterable[str], known_model
 
 def cell_from_row(row: Mapping[str, Any]) -> ScoreCell:
     """Make a cell from a row of the score table; null and NaN become None."""
-    numbers = {name: finite_or_none(row.get(name)) for name in ("value", "low", "high", "chance", "wording_sd")}
-    counts = {name: int(row.get(name) or 0) for name in ("n", "unusable", "wording_n")}
-    return ScoreCell(**numbers, **counts)
+    value, low, high, chance, sd = (
+        finite_or_none(row.get(name)) for name in ("value", "low", "high", "chance", "wording_sd")
+    )
+    n, unusable, wording_n = (int(row.get(name) or 0) for name in ("n", "unusable", "wording_n"))
+    return ScoreCell(value, low, high, chance, n, unusable, sd, wording_n)
 
 
 def above_chance(value: float | None, chance: float | None) -> float | None:

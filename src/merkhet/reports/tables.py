@@ -103,11 +103,11 @@ def board_table(board: Scoreboard, *, sizes: bool = True, unusable: bool = False
         *(TableColumn(column.label) for column in board.columns),
         *([TableColumn("unusable")] if unusable else []),
     )
-    cells = board.cells.values()
+    scores = board.cells.values()
     note = " ".join(
         [
-            *([_PERCENT] if any(score.low is not None for score in cells) else []),
-            *([_SPREAD] if any(score.wording_sd is not None for score in cells) else []),
+            *([_PERCENT] if any(score.low is not None for score in scores) else []),
+            *([_SPREAD] if any(score.wording_sd is not None for score in scores) else []),
             _BEST,
             *([f"Without scores: {', '.join(board.absent)}."] if board.absent else []),
         ]
