@@ -20,8 +20,8 @@ from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import HeadlineScore, ScoringRule
 from merkhet.metrics.metrics import Metric, get_metric
+from merkhet.metrics.paraphrases import Wording
 from merkhet.metrics.score_table import score_answers
-from merkhet.metrics.wordings import Wording
 from merkhet.questions.question_files import QuestionSet
 
 _FIXED_KEYS = (

@@ -17,7 +17,7 @@ from merkhet.metrics.bootstrap import averaged_interval, class_weights
 from merkhet.metrics.clusters import Clusters, question_clusters
 from merkhet.metrics.corrections import chance_adjusted
 from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Responses
-from merkhet.metrics.wordings import PairedWordings, Wording
+from merkhet.metrics.paraphrases import PairedWordings, Wording
 
 Row = dict[str, Any]
 

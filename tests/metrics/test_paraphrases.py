@@ -11,8 +11,8 @@ import pytest
 
 from merkhet.core.records import Question
 from merkhet.metrics.metrics import get_metric
+from merkhet.metrics.paraphrases import MIN_ITEMS, PairedWordings, Wording
 from merkhet.metrics.score_table import score_answers
-from merkhet.metrics.wordings import MIN_ITEMS, PairedWordings, Wording
 
 CANDIDATES = ("New York", "Paris")
 
