@@ -46,8 +46,8 @@ from merkhet.reports.table_writers import as_terminal
 
 _PERCENT = "Shares are in percent, with 95% bootstrap intervals clustered by fact in brackets."
 _SPREAD = (
-    "±, where shown, is the standard deviation over paraphrases: how much the score varies if each relation is asked in "
-    "one of its wordings instead of all. Intervals are over facts alone and do not contain it."
+    "±, where shown, is the standard deviation over paraphrases: how much the score varies if each relation is asked "
+    "in one of its wordings instead of all. Intervals are over facts alone and do not contain it."
 )
 _BEST = "The best of a column is bold; a baseline only where there are no other models."
 
