@@ -52,6 +52,31 @@ def test_settings_are_counted_by_rule_and_model(given):
         assert len(table.rows) == 10
 
 
+def test_means_compare_settings_over_the_rules_that_have_all_of_them(given):
+    rules = list(RULES)
+    gone = {name: label for name, label in given.premise_settings.items() if label == "IM/IM"}
+    rule_of = {row["question_id"]: row["task"] for row in given.questions}
+    kept = {
+        key: label
+        for key, label in given.premise_settings.items()
+        if key not in gone or rule_of[key[1]] not in rules[:2]
+    }
+    found = made_of(premises, replace(given, premise_settings=kept))
+    tables = {table.caption: table for table in found.tables}
+    caption = next(name for name in tables if name.startswith(f"{REASONER}: MRR"))
+    assert caption.endswith(f"asked in every setting: {', '.join(rules[2:-1])} and {rules[-1]}.")
+    table = tables[caption]
+    assert table.columns[2].name == "mean of 4 rules"
+    for first, second, overall, *_ in table.rows:
+        setting = "OT/EX" if first == "another (control)" else f"{first}/{second}"
+        expected = [score_by_hand(given, "MRR", task=rule, model=REASONER, setting=setting) for rule in rules[2:]]
+        assert overall.value == pytest.approx(mean(value for value, _ in expected)), setting
+        assert overall.n == sum(n for _, n in expected)
+    assert f"mean over 4 rules ({', '.join(rules[2:-1])} and {rules[-1]}) and 4 models." in found.tables[0].caption
+    places = [(row["x"], row["bar"]) for row in found.figures[1].rows if row["panel"] == rules[0]]
+    assert [f"{x}/{bar}" for x, bar in places] == list(SETTINGS), "what was not asked keeps its place"
+
+
 def test_the_mean_is_over_rules_then_models(given):
     found = made_of(premises, given)
     table, figure = found.tables[0], found.figures[0]

@@ -237,6 +237,36 @@ def test_words_are_not_broken_where_a_table_can_be_scrolled(page, tmp_path, view
         assert lines <= words
 
 
+def test_what_is_wider_than_a_phone_scrolls_with_a_visible_edge(page, tmp_path):
+    page.set_viewport_size({"width": 390, "height": 844})
+    figure = {"kind": "bars", "caption": "c.", "rows": [{"x": "x", "bar": "m", "value": 0.5}]}
+    table = {
+        "caption": "A caption that is longer than the screen is wide. " * 3,
+        "columns": [{"name": "column " * 9}] * 9,
+    }
+    opened(page, tmp_path, make_run(analyses=[{"name": "own", "figures": [figure], "tables": [table]}]))
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    assert not is_too_wide(page)
+    wide = page.evaluate_handle(
+        "() => [...document.querySelectorAll('main *')].filter((one) => one.scrollWidth > one.clientWidth + 1"
+        " && ['auto', 'scroll'].includes(getComputedStyle(one).overflowX))"
+    )
+    count = wide.evaluate("all => all.length")
+    assert count > 5
+    for one in (wide.evaluate_handle(f"all => all[{index}]").as_element() for index in range(count)):
+        assert one.get_attribute("tabindex") == "0" and one.evaluate(
+            "one => one.tagName === 'FIGURE' || one.role === 'region'"
+        )
+        assert one.evaluate("one => one.getAttribute('aria-label') || one.querySelector('figcaption').textContent")
+        assert one.evaluate("one => getComputedStyle(one).backgroundImage").count("linear-gradient") == 2
+        one.focus()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("one => one.scrollLeft > 0", arg=one)
+    for caption in page.locator("caption > span").all():
+        box = caption.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 390, caption.inner_text()
+
+
 def test_a_failed_probe_is_told_before_any_score(page, tmp_path):
     card = make_card(probe="rank", kind="causal", passed=False)
     opened(page, tmp_path, make_run(calibration=[card]))

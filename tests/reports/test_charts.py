@@ -72,7 +72,7 @@ def test_neighbours_in_a_group_of_bars_differ(palette, vision):
 
 def lines_of(count: int, baselines: int = 0) -> Drawn:
     names = [f"m{number}" for number in range(count)]
-    rows = [{"x": x, "line": name, "value": 0.5, "low": 0.4, "high": 0.6, "n": 7} for name in names for x in (1, 2)]
+    rows = [{"x": x, "line": name, "value": 0.5, "low": 0.4, "high": 0.6, "n": 70} for name in names for x in (1, 2)]
     return Drawn(chart_from_spec({"kind": "lines", "rows": rows}, "l", names[count - baselines :]))
 
 
@@ -137,7 +137,7 @@ def test_a_map_of_domains_by_tasks_is_coloured_against_chance():
 def test_settings_of_two_premises_are_bars_with_their_names():
     given = ("NO", "IM", "EX")
     rows = [
-        {"x": x, "bar": bar, "value": 0.1 * place, "low": None, "high": None, "n": 5 + place}
+        {"x": x, "bar": bar, "value": 0.1 * place, "low": None, "high": None, "n": 50 + place}
         for place, (x, bar) in enumerate(itertools.product(given, given))
     ]
     described = {"kind": "bars", "caption": "MRR.", "x": "P1", "legend": "P2", "y": "MRR", "rows": rows}
@@ -146,13 +146,13 @@ def test_settings_of_two_premises_are_bars_with_their_names():
     texts = drawn.texts()
     assert {f"{x}/{bar}" for x, bar in itertools.product(given, given)} <= set(texts)
     assert {"P1/P2", "MRR"} <= set(texts) and len(drawn.bars()) == 9
-    assert chart.caption == "MRR. n = 5–13 questions per bar."
+    assert chart.caption == "MRR. n = 50–58 questions per bar."
 
 
 PAIR = {"task": "t", "metric": "r@1", "model": "a", "other": "b", "difference": 0.15, "low": 0.08, "high": 0.22}
 
 
-def test_a_forest_plot_fills_what_is_told_from_nothing():
+def test_a_forest_plot_fills_what_is_significant():
     pairs = [
         {**PAIR, "p": 0.001, "n": 40},
         {**PAIR, "p": 0.2, "n": 50},
@@ -163,7 +163,9 @@ def test_a_forest_plot_fills_what_is_told_from_nothing():
     chart = difference_chart(pairs)
     drawn = Drawn(chart)
     points = [element for _, element in drawn.points()]
-    assert [element.get("fill") for element in points] == [COLOURS[0], "white", "white"]
+    assert [element.get("fill") for element in points] == [COLOURS[0], "white", COLOURS[0]], (
+        "p alone decides, as the caption says: the third interval includes 0"
+    )
     assert "t R@1: a − b: 15.0 [8.0, 22.0], p = 0.200" in drawn.marks()
     intervals = next(one for one in drawn.elements() if one.get("stroke-width") == "1.5").get("d").split("M")[1:]
     ends = [[float(part.split(",")[0]) for part in interval.split("L")] for interval in intervals]

@@ -21,7 +21,8 @@ from merkhet.analysis.layer_accuracy import layers
 from merkhet.analysis.text_length import lengths
 from merkhet.core import text as fmt
 from merkhet.core.schemas import SCORES, make_table
-from merkhet.reports._chart_style import truncate_middle
+from merkhet.reports._chart_style import MAX_LABEL
+from merkhet.reports._labels import shorten_labels
 from merkhet.reports.figure_files import can_convert, latex_figures, report_charts, save_charts
 from merkhet.suites.lama_tk.analyses.storage import storage
 from merkhet.suites.ontoprobe.analyses.premise_effects import premises
@@ -188,7 +189,7 @@ def test_hostile_names_are_text_in_described_figures(kind, tmp_path):
     drawn = Drawn(path.read_text(encoding="utf-8").partition("\n")[2])
     assert {one.tag for one in drawn.elements()} <= ALLOWED and not drawn.outside()
     texts = set(drawn.texts())
-    assert {truncate_middle(CHINESE * 10), ARABIC} & texts and any(
+    assert {shorten_labels(names, MAX_LABEL)[CHINESE * 10], ARABIC} & texts and any(
         (text or "").startswith("<script>") for text in texts
     )
     assert path.name == f"{chart.name}.svg" and path.parent == tmp_path

@@ -218,6 +218,7 @@ def test_rows_split_by_two_columns_are_not_mixed_with_rows_split_by_one():
     rows = [
         score("a", "completion", "r@1", 0.3),
         score("a", "completion", "r@1", 0.25, relation="capital"),
+        score("a", "completion", "r@1", 0.35, relation="author"),
         score("a", "completion", "r@1", 0.777, relation="capital", template="t1"),
     ]
     html = render_html(make_run(scores=make_table(SCORES, rows)))

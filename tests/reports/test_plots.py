@@ -166,7 +166,7 @@ def test_labels_of_categories_never_overlap_and_are_dropped_only_where_they_must
     assert not any(covers(one, other) for place, one in enumerate(around) for other in around[:place])
     if pitch >= 13:
         shown = " ".join(mark.text for mark in marks)
-        assert all(word in shown for label in labels if len(label) < 20 for word in label.split(" "))
+        assert all(word in shown for label in labels if text_width(label, 12) < 160 for word in label.split(" "))
 
 
 @some

@@ -108,13 +108,13 @@ def test_the_main_table_has_the_same_numbers_in_every_form():
     assert "tab:scores" in as_latex(table) and latex.environments == ["table*", "tabular"]
 
 
-def test_groups_stand_by_models_largest_first_and_none_is_left_out():
+def test_groups_stand_by_models_in_their_order_and_none_is_left_out():
     rows = [score("m", "completion", "r@1", 0.5)]
     rows += [score("m", "completion", "r@1", 0.1, relation=f"r{number}", n=1 + number) for number in range(400)]
     table = named(make_run(scores=make_table(SCORES, rows)), "by-relation-completion-r1")
     read = csv_rows(table)
-    assert [row["relation"] for row in read] == [f"r{number}" for number in reversed(range(400))]
-    assert read[0]["m n"] == "400" and read[0]["questions"] == "400"
+    assert [row["relation"] for row in read] == [f"r{number}" for number in range(400)]
+    assert read[-1]["m n"] == "400" and read[-1]["questions"] == "400"
     latex = LatexTable(as_latex(table))
     assert latex.environments == ["longtable"] and len(latex.rows) == 400
     assert "longtable" in latex.comments[0]
@@ -147,7 +147,7 @@ def test_tables_of_analyses_are_kept_whole():
     assert first["count"] == "1234" and float(first["p"]) == 0.0001 and float(first["points"]) == -0.1
     assert set(second.values()) == {""}
     assert markdown_rows(as_markdown(table))[1] == [
-        *("a", "1,234", "33.3 [25.0, 75.0]", "-10.0 [-30.0, +10.0]", "12.3", "-0.46", "< 0.001")
+        *("a", "1,234", "33.3 [25.0, 75.0] n = 8", "-10.0 [-30.0, +10.0]", "12.3", "-0.46", "< 0.001")
     ]
 
 

@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter, defaultdict
 from pathlib import Path
+from statistics import mean, stdev
 
 import pyarrow.parquet as pq
 import pytest
@@ -218,6 +219,33 @@ def test_hits_grow_with_their_number_and_a_hit_is_never_above_accuracy(finished)
     for value in found.values():
         assert value["acc@1"] <= value["acc@5"] and value["hit@5"] <= value["hit@10"]
         assert value["hit@5"] <= value["acc@5"] + 1e-9
+
+
+def test_the_spread_over_paraphrases_is_over_the_facts_asked_in_both_wordings(finished) -> None:
+    right = {}
+    for row in finished.answers.to_pylist():
+        right.setdefault((row["model"], row["question_id"]), float(min(row["gold_ranks"]) == 1.0))
+    worded = defaultdict(dict)
+    for row in finished.questions.questions.to_pylist():
+        if row["task"] == "implicit":
+            worded[row["qset"], row["target"]].setdefault(row["template"], []).append(row["question_id"])
+    both = [templates for templates in worded.values() if len(templates) == 2]
+    scores = [row for row in finished.scores.to_pylist() if row["metric"] == "acc@1" and row["mask"] is None]
+    implicit = [
+        row for row in scores if row["task"] == "implicit" and row["relation"] is None and row["conflict"] is None
+    ]
+    assert len(both) >= 10 and len(implicit) == 3
+    for score in implicit:
+        if score["model"] in ("random", "frequency"):  # Their ties count in part.
+            continue
+        by_template = defaultdict(list)
+        for templates in both:
+            for template, ids in templates.items():
+                by_template[template].append(mean(right[score["model"], name] for name in ids))
+        assert score["wording_n"] == len(both)
+        assert score["wording_sd"] == pytest.approx(stdev(map(mean, by_template.values())), abs=1e-9)
+    written = json.loads((finished.folder / "scores.json").read_text())
+    assert {row["task"] for row in written if "wording_sd" in row} == {"implicit"}, "other tasks have one wording"
 
 
 def test_the_report_and_the_main_table_show_the_four_tasks(finished) -> None:

@@ -110,7 +110,7 @@ def _score_table(scores: Sequence[TrainingScores]) -> Table:
         *(Column("Model"), Column("asked"), Column("Score"), Column("trainings", "count"), Column("mean", "share")),
         *(Column("standard deviation", "share"), Column("least", "share"), Column("most", "share")),
     )
-    return Table("Scores over trainings.", columns, tuple(map(_score_row, scores)))
+    return Table("Scores over trainings.", columns, tuple(map(_score_row, scores)), unit="trainings")
 
 
 def _score_row(entry: TrainingScores) -> TableRow:
@@ -128,7 +128,7 @@ def _difference_table(metric: str, comparisons: Sequence[Comparison], aside: boo
         (entry.model, entry.other, entry.task, *difference_cells(entry), entry.detectable) for entry in comparisons
     )
     caption = f"Differences in {LABELS.get(metric, metric)} between trainings of the same seed."
-    return Table(caption, columns, rows, aside=aside)
+    return Table(caption, columns, rows, aside=aside, unit="trainings")
 
 
 def _bar_figure(scores: Sequence[TrainingScores], metric: str) -> Figure:
@@ -142,7 +142,7 @@ def _bar_figure(scores: Sequence[TrainingScores], metric: str) -> Figure:
         for entry in scores
     )
     caption = f"{LABELS.get(metric, metric)} over trainings: the mean with its 95% interval."
-    return Figure("bars", caption, bars, legend="Model")
+    return Figure("bars", caption, bars, legend="Model", unit="trainings")
 
 
 def mean_over_trainings(values: Sequence[float]) -> Estimate:

@@ -68,6 +68,8 @@ class Table:
     """Rows with one cell per column; None is shown as a dash."""
     aside: bool = False
     """Whether the report shows the table collapsed."""
+    unit: str = "questions"
+    """What the ``n`` of an estimate counts. Numbers of few questions are grey."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Figure:
     rows: tuple[Row, ...]
     """Data points, in drawing order.
 
+    A row without a value marks its place, such as a setting that was not asked.
     ``lines``: x, line, value, low, high and n; one line for each value of ``line``. Numeric x are drawn to scale.
     ``stack``: bar, part and count; the parts of a bar are stacked.
     ``bars``: panel, x, bar, value, low, high and n; each panel has a group of bars for each x.
@@ -96,6 +99,8 @@ class Figure:
     """Whether the axis of shares begins at 0; otherwise it begins near the smallest value."""
     y: str = ""
     """Title of the y axis."""
+    unit: str = "questions"
+    """What ``n`` counts. Bars and points of few questions are grey."""
 
 
 @dataclass(frozen=True)

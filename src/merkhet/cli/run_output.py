@@ -34,8 +34,16 @@ def print_run(run: Run, *, as_json: bool) -> None:
     baselines = [model["name"] for model in run.record["models"] if model["kind"] == "baseline"]
     card = run.record["card"]
     main_methods = card.get("main_methods") or ()
+    models = [model["name"] for model in run.record["models"]]
     console.print(
-        score_table(run.scores, card["headline"], width=console.width, baselines=baselines, main_methods=main_methods)
+        score_table(
+            run.scores,
+            card["headline"],
+            width=console.width,
+            baselines=baselines,
+            main_methods=main_methods,
+            models=models,
+        )
     )
     console.print()
     where = "the report" if run.study.report != "none" else "findings.json and analyses.json"

@@ -189,6 +189,8 @@ SCORES = TableKind(
             ("unusable", pa.int64()),
             ("chance", pa.float64()),
             ("adjusted", pa.float64()),
+            ("wording_sd", pa.float64()),
+            ("wording_n", pa.int64()),
         ]
     ),
     required=frozenset({"model", "suite", "task", "probe", "method", "metric", "n", "unusable"}),

@@ -86,6 +86,7 @@ def report_data(
         findings=findings,
         analyses=analyses,
         calibration=_collect_cards(collection.runs),
+        domains=[str(name) for name in first.questions.about.get("domains") or ()],
     )
 
 

@@ -134,6 +134,7 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
         findings=read_json(folder / "findings.json"),
         analyses=read_json(folder / "analyses.json") if "analyses.json" in context.step.inputs else (),
         calibration=read_json(folder / CALIBRATION),
+        domains=[str(name) for name in questions.about.get("domains") or ()],
     )
     write_text(folder / context.step.outputs[0], render_html(data))
 

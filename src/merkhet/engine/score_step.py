@@ -17,6 +17,7 @@ from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.training_text import ONE_TRAINING
 from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
+from merkhet.core.ids import content_id
 from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
 from merkhet.core.text import join_names
 from merkhet.engine.headline import HeadlinePlan, asked_tasks, choose_headline
@@ -26,6 +27,7 @@ from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import ScoringRule
 from merkhet.engine.training_answers import read_repeated
 from merkhet.metrics.metrics import Metric, get_metric
+from merkhet.metrics.paraphrases import Wording
 from merkhet.metrics.score_table import score_answers
 from merkhet.questions.answer_counts import NO_COUNTS
 from merkhet.questions.question_files import QuestionSet
@@ -113,6 +115,7 @@ def write_scores(context: StepContext[ScoreParams, Nothing]) -> None:
         average_over=scoring.average_over,
         unusable_is_wrong=scoring.unusable_is_wrong,
         cluster_prompts=scoring.statements,
+        wordings=question_wordings(tables.question_set, scoring.distinct_templates),
     )
     write_table(SCORES, table, context.folder / "scores.parquet")
     write_json(context.folder / "scores.json", score_objects(table))
@@ -202,8 +205,26 @@ def question_classes(question_set: QuestionSet, column: str | None) -> dict[str,
     return {row["question_id"]: str(row[column]) for row in rows}
 
 
+def question_wordings(question_set: QuestionSet, distinct_templates: Sequence[str] = ()) -> dict[str, Wording]:
+    """Return what each question asks and its template, by question id; questions without a template are left out.
+
+    Questions about the same facts with the same masked part and the same answers are paraphrases of each other, except
+    in the tasks ``distinct_templates``.
+    """
+    names = ("question_id", "template", "task", "qset", "target", "answers", "facts")
+    columns = (question_set.questions[name].to_pylist() for name in names)
+    return {
+        name: Wording(content_id("w", task, qset, facts, target, sorted(answers), _masked_part(template)), template)
+        for name, template, task, qset, target, answers, facts in zip(*columns, strict=True)
+        if template is not None and (qset or facts) and task not in distinct_templates
+    }
+
+
 def score_objects(table: pa.Table) -> list[dict[str, Any]]:
-    """Encode each row of the table of scores as a JSON object; group columns without a value are left out."""
+    """Encode each row of the table of scores as a JSON object.
+
+    Group columns and spreads over paraphrases without a value are left out.
+    """
     return [
         {key: row.get(key) for key in _FIXED_KEYS if key in row}
         | {key: value for key, value in row.items() if key not in _FIXED_KEYS and value is not None}
@@ -240,11 +261,17 @@ def question_groups(
     return groups
 
 
+def _masked_part(template: str | None) -> str | None:
+    """Return the masked part of a fact, such as ``start``, which some templates have in their name."""
+    parts = (template or "").split("/")
+    return parts[2] if len(parts) in (3, 4) else None
+
+
 def _derived_groups(task: str, template: str | None, conflict: bool, statements: bool) -> dict[str, str | None]:
     parts = (template or "").split("/")
     derived = {
         "relation": parts[0] if template else task,
-        "mask": parts[2] if len(parts) in (3, 4) else None,
+        "mask": _masked_part(template),
         "conflict": "yes" if conflict else "no",
     }
     return derived | ({"template": parts[1], "cardinality": parts[3] or None} if statements and len(parts) == 4 else {})

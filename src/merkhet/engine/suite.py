@@ -88,6 +88,8 @@ class Suite:
     """Names of the analyses whose sentences are printed when a run ends."""
     main_methods: tuple[str, ...] = ()
     """Methods that the main table shows if a model was asked with several methods."""
+    group_order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Values of group columns in the order that tables and figures show; other values follow by name."""
     published: tuple[str, ...] = ()
     """Names of published question files that :meth:`read_published` can read."""
     experiment: str | None = None
@@ -165,6 +167,7 @@ class Suite:
             analyses=self.analysis_names(),
             printed_analyses=self.printed_analyses,
             main_methods=self.main_methods,
+            group_order=self.group_order,
             headline=tuple(HeadlineScore(*entry) for entry in self.headline),
             experiment=self.experiment,
             tasks=tuple(dict.fromkeys([*(task for task, _ in (*self.headline, *self.named_headline)), *self.tasks])),

@@ -22,6 +22,10 @@ class ScoringRule:
     answers, are paired when models are compared.
     """
 
+    distinct_templates: tuple[str, ...] = ()
+    """Tasks whose templates ask different things, such as who came before and who came after: they are no paraphrases,
+    and such a task has no spread over paraphrases."""
+
     def as_json(self) -> dict[str, Any]:
         """Return the fields that differ from their defaults."""
         return {key: value for key, value in asdict(self).items() if value}
@@ -80,6 +84,8 @@ class SuiteCard:
     headline: tuple[HeadlineScore, ...]
     names: Mapping[str, str] = field(default_factory=dict)
     """Readable names of relations, by relation."""
+    group_order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Values of group columns in the order that tables and figures show."""
     scoring: ScoringRule = ScoringRule()
     experiment: str | None = None
     """Name of the experiment if models memorize facts; None for other suites."""
@@ -108,5 +114,6 @@ class SuiteCard:
             key: list(content[key])
             for key in ("citations", "analyses", "printed_analyses", "main_methods", "headline", "tasks")
         }
+        content["group_order"] = {column: list(names) for column, names in self.group_order.items()}
         content |= self.scoring.as_json()
         return {**content, "experiment": self.experiment} if self.experiment else content

@@ -17,6 +17,7 @@ from merkhet.metrics.bootstrap import averaged_interval, class_weights
 from merkhet.metrics.clusters import Clusters, question_clusters
 from merkhet.metrics.corrections import chance_adjusted
 from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Responses
+from merkhet.metrics.paraphrases import PairedWordings, Wording
 
 Row = dict[str, Any]
 
@@ -35,6 +36,7 @@ def score_answers(
     average_over: str | None = None,
     unusable_is_wrong: bool = False,
     cluster_prompts: bool = False,
+    wordings: Mapping[str, Wording] | None = None,
 ) -> pa.Table:
     """Score every model, task, probe and method over all questions, and over the questions of each group.
 
@@ -50,10 +52,12 @@ def score_answers(
         unusable_is_wrong: Count unusable questions as 0 in metrics that are shares and better if higher, also in their
             chance level. By default, unusable questions are left out and only counted.
         cluster_prompts: Treat the questions with the same prompt as one observation, like those of one cluster.
+        wordings: What each question asks and in which words, by question id, for the spread over paraphrases.
     """
     table = answers if isinstance(answers, AnswerTable) else AnswerTable(answers, questions)
     all_clusters = question_clusters(table.ids, clusters, questions if cluster_prompts else None)
     grouping = _Grouping(table.ids, groups_of, groups_by_model or {}, group_sets)
+    paired_wordings = PairedWordings(table.ids, wordings or {})
     classes = None
     if average_over:
         names = np.array([str(groups_of[name].get(average_over)) for name in table.ids], dtype=np.str_)
@@ -74,6 +78,7 @@ def score_answers(
                     all_clusters,
                     derived_seed(seed, cell.task, column, "+".join(group.values), metric.name),
                     None if column else classes,
+                    None if column else paired_wordings,
                     wrong=wrong,
                 )
             except MetricNotApplicableError:
@@ -98,7 +103,14 @@ class _Group:
 
 
 def _score_group(
-    group: _Group, metric: Metric, clusters: Clusters, seed: int, classes: IntArray | None, *, wrong: bool
+    group: _Group,
+    metric: Metric,
+    clusters: Clusters,
+    seed: int,
+    classes: IntArray | None,
+    wordings: PairedWordings | None,
+    *,
+    wrong: bool,
 ) -> Row:
     """Score a group of questions by a metric; with ``classes``, average the class means.
 
@@ -108,6 +120,10 @@ def _score_group(
     is_answered = group.members < cell.answered
     members = group.members if wrong else group.members[is_answered]
     values = cell.values(metric, wrong=wrong)[members]
+    spread = None
+    if wordings is not None:
+        codes = cell.codes[members]
+        spread = wordings.spread(codes, values, None if classes is None else classes[codes])
     known = np.isfinite(values)
     if not known.any():
         return {"metric": metric.name, "n": 0}
@@ -128,6 +144,7 @@ def _score_group(
         "n": len(codes),
         **{"value": interval.value, "low": interval.low, "high": interval.high, "chance": chance},
         "adjusted": chance_adjusted(interval.value, chance) if metric.share and metric.higher_is_better else None,
+        **({"wording_sd": spread.sd, "wording_n": spread.items} if spread else {}),
     }
     return {key: None if isinstance(value, float) and not np.isfinite(value) else value for key, value in row.items()}
 

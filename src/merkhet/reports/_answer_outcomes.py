@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.metrics.text_overlap import exact_match
-from merkhet.reports.scoreboard import Scoreboard, Series, series_from_rows
+from merkhet.reports.scoreboard import Scoreboard, Series, order_tasks, series_from_rows
 
 RIGHT, WRONG, UNUSABLE = 1, 0, -1
 
@@ -47,7 +47,7 @@ def judge_answers(
     """
     question = pc.index_in(answers["question_id"], value_set=_flat(questions["question_id"]))
     question = np.asarray(pc.fill_null(_flat(question), -1).cast(pa.int64()))
-    tasks, task_of_question = _codes(questions["task"])
+    tasks, task_of_question = _ordered_tasks(*_codes(questions["task"]), board)
     task = np.where(question >= 0, task_of_question[question] if len(task_of_question) else -1, -1)
     series, line = _lines(answers, task, tasks, board)
     rank = best_ranks(answers["gold_ranks"])
@@ -59,6 +59,15 @@ def judge_answers(
     unusable = np.asarray(_flat(pc.is_valid(answers["unusable"]))) | (np.isnan(rank) & ~predicted)
     verdict = np.where(unusable, UNUSABLE, verdict)
     return Outcomes(series, tasks, line, task, question, rank, verdict, _choice_counts(questions, candidates))
+
+
+def _ordered_tasks(
+    names: tuple[str, ...], codes: npt.NDArray[np.int64], board: Scoreboard
+) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    """Put the tasks of the scoreboard first, in its order, and renumber the task of each question."""
+    ordered = order_tasks(names, board)
+    new_code = np.array([*(ordered.index(name) for name in names), -1], dtype=np.int64)
+    return tuple(ordered), new_code[codes]
 
 
 def best_ranks(gold_ranks: pa.ChunkedArray) -> npt.NDArray[np.float64]:

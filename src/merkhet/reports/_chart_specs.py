@@ -25,6 +25,7 @@ from merkhet.reports._axis_scales import (
 from merkhet.reports._chart_style import (
     DASHES,
     DOTTED,
+    FEW_COLOUR,
     SEGMENT_COLOURS,
     SYMBOLS,
     NamedChart,
@@ -34,8 +35,9 @@ from merkhet.reports._chart_style import (
     score_tooltip,
     short_labels,
 )
-from merkhet.reports._text_width import shorten
+from merkhet.reports._text_width import fit_labels
 from merkhet.reports.scoreboard import Series
+from merkhet.reports.table_model import FEW_NOTE, has_few_questions
 
 _Row = Mapping[str, Any]
 _FACET_WIDTH, _FACET_HEIGHT = 138.0, 92.0
@@ -65,17 +67,26 @@ class _ChartSpec:
     """Whether the x axis is logarithmic."""
     zero: bool = True
     """Whether the score axis includes 0."""
+    unit: str = "questions"
+    """What ``n`` counts."""
 
     def make_chart(
-        self, chart: svg.Drawing, description: str, rows: Sequence[_Row], unit: str, axis_start: float = 0.0
+        self, chart: svg.Drawing, description: str, rows: Sequence[_Row], per: str, axis_start: float = 0.0
     ) -> NamedChart:
         """Make a named chart, and add the number of questions and an explanation of the intervals to its caption."""
         sizes = [int(size) for row in rows if (size := fmt.finite_or_none(row.get("n"))) is not None]
         has_intervals = any(fmt.finite_or_none(row.get("low")) is not None for row in rows)
-        interval_note = "Thin lines are 95% bootstrap intervals" if has_intervals else ""
+        kind = "bootstrap intervals" if self.unit == "questions" else "intervals"
+        interval_note = f"Thin lines are 95% {kind}" if has_intervals else ""
         axis_note = f"The score axis begins at {axis_start:.0%}" if axis_start > 0 else ""
-        caption_text = join_sentences(self.caption, interval_note, sample_size_text(sizes, unit), axis_note)
+        few_note = FEW_NOTE if any(map(self.has_few, rows)) else ""
+        size_text = sample_size_text(sizes, f"{self.unit} per {per}")
+        caption_text = join_sentences(self.caption, interval_note, size_text, axis_note, few_note)
         return NamedChart(self.name, caption_text, chart, title=self.caption, description=description)
+
+    def has_few(self, row: _Row) -> bool:
+        """Return whether a row's value is of too few questions to be read as a result."""
+        return self.unit == "questions" and "value" in row and has_few_questions(fmt.finite_or_none(row.get("n")))
 
 
 def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection[str] = ()) -> NamedChart | None:
@@ -89,9 +100,10 @@ def chart_from_spec(content: Mapping[str, Any], name: str, baselines: Collection
     if percent is None:
         known = (fmt.finite_or_none(row.get("value")) for row in rows)
         percent = all(abs(value) <= 1 for value in known if value is not None)
+    unit = str(content.get("unit") or "questions")
     log, zero = bool(content.get("log")), bool(content.get("zero", True))
     y = y or ("score" if percent else "value")
-    return make_chart(rows, _ChartSpec(name, caption, x, y, legend, bool(percent), baselines, log, zero))
+    return make_chart(rows, _ChartSpec(name, caption, x, y, legend, bool(percent), baselines, log, zero, unit))
 
 
 def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
@@ -100,7 +112,8 @@ def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     if not known:
         return None
     is_numeric = all(fmt.finite_or_none(row["x"]) is not None for row in known)
-    positions = list(dict.fromkeys(row["x"] if is_numeric else fmt.printable(row["x"]) for row in known))
+    placed = known if is_numeric else rows
+    positions = list(dict.fromkeys(row["x"] if is_numeric else fmt.printable(row["x"]) for row in placed))
     marked = set(
         sorted(positions)[:: max(1, round(len(positions) / 10))] if len(positions) > _MAX_MARKED_POINTS else positions
     )
@@ -113,6 +126,7 @@ def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
             str(row["line"]),
             *_interval(row),
             f"{fmt.printable(row['line'])}, {fmt.printable(row['x'])}: {_value_tooltip(row, spec.percent)}",
+            FEW_COLOUR if spec.has_few(row) else "",
         )
         for row in known
     ]
@@ -131,7 +145,11 @@ def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
                 marks.append(svg.Strokes(tuple(ends), key.fill, 1.4))
             marks.append(svg.Line(tuple((x(point), y(point.value)) for point in line_points), key.fill, dash=key.dash))
         marks += [
-            svg.Symbol(x(point), y(point.value), keys[point.line].shape, keys[point.line].fill, tooltip=point.tooltip)
+            svg.Symbol(
+                *(x(point), y(point.value), keys[point.line].shape, point.fill or keys[point.line].fill),
+                tooltip=point.tooltip,
+                stroke=keys[point.line].fill if point.fill else "",
+            )
             for point in points
             if point.group in marked
         ]
@@ -140,9 +158,7 @@ def _lines(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     description = "; ".join(point.tooltip for point in points if point.group in marked)
     chart = layout.fit_panel(build, list(keys.values()))
     axis_start = axis.low if spec.percent else 0.0
-    return spec.make_chart(
-        chart, f"Line chart of {spec.caption}. {description}.", known, "questions per point", axis_start
-    )
+    return spec.make_chart(chart, f"Line chart of {spec.caption}. {description}.", known, "point", axis_start)
 
 
 def _line_keys(labels: Mapping[str, str], baselines: Collection[str]) -> dict[str, layout.LegendEntry]:
@@ -214,9 +230,8 @@ def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     known = [row for row in rows if fmt.finite_or_none(row.get("value")) is not None]
     if not known:
         return None
-    panels, positions, bars = (
-        list(dict.fromkeys(fmt.printable(row.get(name) or "") for row in known)) for name in ("panel", "x", "bar")
-    )
+    panels = list(dict.fromkeys(fmt.printable(row.get("panel") or "") for row in known))
+    positions, bars = (_merge_orders(rows, name) for name in ("x", "bar"))
     panel_titles = short_labels([Series(name) for name in panels])
     colours = {bar: SEGMENT_COLOURS[index % len(SEGMENT_COLOURS)] for index, bar in enumerate(bars)}
     separate = bool(spec.x and spec.legend)
@@ -225,10 +240,12 @@ def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
         named = (_titled(row, name, spec) for name in ("panel", "x", "bar") if row.get(name))
         x, bar, panel = (fmt.printable(row.get(name) or "") for name in ("x", "bar", "panel"))
         tooltip = f"{', '.join(named)}: {_value_tooltip(row, spec.percent)}"
-        points_of[panel].append(layout.Point((x, bar) if separate else x, bar, *_interval(row), tooltip, colours[bar]))
+        points_of[panel].append(
+            layout.Point(*((x, bar) if separate else x, bar, *_interval(row), tooltip), *_fill(row, colours[bar], spec))
+        )
     points = [point for panel_points in points_of.values() for point in panel_points]
-    filled = {point.group for point in points}
-    settings = {(x, bar): f"{x}/{bar}" for x in positions for bar in bars if (x, bar) in filled}
+    placed = {tuple(fmt.printable(row.get(name) or "") for name in ("x", "bar")) for row in rows}
+    settings = {(x, bar): f"{x}/{bar}" for x in positions for bar in bars if (x, bar) in placed}
     draw_groups = partial(
         layout.bar_groups,
         axis=_value_axis(points, replace(spec, zero=True)),
@@ -248,17 +265,17 @@ def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
             [*marks, *layout.legend_below(marks, keys, spec.legend, layout.PANEL - 2 * svg.PADDING)]
         )
     description = f"Bar chart of {spec.caption} " + "; ".join(point.tooltip for point in points) + "."
-    return spec.make_chart(chart, description, known, "questions per bar")
+    return spec.make_chart(chart, description, known, "bar")
 
 
 def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[..., list[svg.Mark]]) -> list[svg.Mark]:
     """Draw small panels in two columns with a common scale; only the left and bottom panels have axis labels."""
     marks: list[svg.Mark] = []
-    for number, (head, points) in enumerate(panels.items()):
+    heads = fit_labels(panels, svg.FONT_SIZE, _FACET_WIDTH, bold=True)
+    for number, (head, points) in enumerate(zip(heads, panels.values(), strict=True)):
         left, top = (_FACET_WIDTH + 22) * (number % 2), (_FACET_HEIGHT + 34) * (number // 2)
         labelled = (number % 2 == 0, number + 2 >= len(panels))
         marks += draw_groups(points, left=left, top=top, width=_FACET_WIDTH, height=_FACET_HEIGHT, labelled=labelled)
-        head = shorten(head, svg.FONT_SIZE, _FACET_WIDTH, bold=True)
         marks.append(svg.Label(left + _FACET_WIDTH / 2, top - 8, head, "middle", bold=True))
     return marks
 
@@ -282,7 +299,30 @@ def _stack(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
     texts = "; ".join(f"{bar}, {part}: {fmt.count(count)}" for bar, part, count in known if count)
     description = f"Stacked bars: {spec.caption}. {texts}."
     chart = layout.stacked_rows(stacks, axis, keys)
-    return spec.make_chart(chart, description, [{"n": size} for size in totals], "questions per bar")
+    return spec.make_chart(chart, description, [{"n": size} for size in totals], "bar")
+
+
+def _merge_orders(rows: Sequence[_Row], key: str) -> list[str]:
+    """Return the values of a key in the order that all panels share, also if a panel lacks some of them."""
+    merged: list[str] = []
+    by_panel: dict[str, dict[str, None]] = {}
+    for row in rows:
+        by_panel.setdefault(str(row.get("panel")), {})[fmt.printable(row.get(key) or "")] = None
+    for names in by_panel.values():
+        position = 0
+        for name in names:
+            if name in merged:
+                position = merged.index(name) + 1
+            else:
+                merged.insert(position, name)
+                position += 1
+    return merged
+
+
+def _fill(row: _Row, colour: str, spec: _ChartSpec) -> tuple[str, None, tuple[float, ...], str]:
+    """Return the colour of a bar and its label: a bar of few questions is grey and has their number."""
+    few = spec.has_few(row)
+    return FEW_COLOUR if few else colour, None, (), f"n={fmt.count(row.get('n'))}" if few else ""
 
 
 def _interval(row: _Row) -> tuple[float, float, float]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
-from rich.cells import cell_len
 
 from merkhet.core import text as fmt
+from merkhet.reports._labels import shorten_labels
 from merkhet.reports._plot_layout import VERMILION
 from merkhet.reports._svg_marks import Drawing
 from merkhet.reports.scoreboard import Series
@@ -25,12 +25,14 @@ SEGMENT_COLOURS = (*COLOURS, VERMILION, "#c8c8ce")
 """Colours of bars and bar segments, of which a figure may need more than there are colours of models."""
 GREYS = ("#9a9a9a", "#66666b", "#c8c8ce")
 """Colours of baselines."""
+FEW_COLOUR = "#c8c8ce"
+"""Colour of bars and points of too few questions."""
 SYMBOLS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 DASHES: tuple[tuple[float, ...], ...] = ((), (8, 3), (8, 3, 2, 3), (5, 2), (12, 3), (12, 3, 2, 3))
 DOTTED: tuple[float, ...] = (2, 3)
 """Line dashes of models (DASHES) and of baselines (DOTTED)."""
 INTERVALS = "95% bootstrap intervals, clustered by fact"
-_MAX_LABEL = 26
+MAX_LABEL = 26
 """Maximum width of a label in terminal cells; a Chinese character takes two."""
 _FOLDER = re.compile(r"^[\w.-]+(?:/[\w.-]+)*/(?=[\w.-])")
 
@@ -79,48 +81,19 @@ def assign_colours(is_baseline: Sequence[bool]) -> list[str]:
 
 
 def short_labels(series: Sequence[Series]) -> dict[Series, str]:
-    """Shorten the labels of lines to fit beside a bar: drop the folder, and truncate with a middle ellipsis.
+    """Shorten the labels of lines to fit beside a bar: drop the folder, then what the labels have in common.
 
-    Labels stay distinct: those with the same truncated text begin at the first differing word or get a number.
+    Labels stay distinct; lines with equal labels get numbers.
     """
     bare = {line: _FOLDER.sub("", line.label) for line in series}
     bare = {line: name if list(bare.values()).count(name) == 1 else line.label for line, name in bare.items()}
-    labels_of_short: dict[str, list[str]] = {}
-    for name in bare.values():
-        labels_of_short.setdefault(truncate_middle(name), []).append(name)
+    label_of = shorten_labels(bare.values(), MAX_LABEL)
     short: dict[Series, str] = {}
     for line, label in bare.items():
-        name = truncate_middle(label)
-        if len(set(labels_of_short[name])) > 1:
-            name = truncate_middle(f"…{label[_differing_word(labels_of_short[name]) :]}")
+        name = label_of[label]
         copies = sum(name == earlier or earlier.startswith(f"{name} #") for earlier in short.values())
         short[line] = f"{name} #{copies + 1}" if copies else name
     return short
-
-
-def _differing_word(names: Sequence[str]) -> int:
-    """Return the index at which the first differing word of the names begins."""
-    first, last = min(names), max(names)
-    size = next((index for index, pair in enumerate(zip(first, last, strict=False)) if len(set(pair)) > 1), len(first))
-    return first.rfind(" ", 0, size) + 1
-
-
-def truncate_middle(name: str, length: int = _MAX_LABEL) -> str:
-    """Truncate a name to ``length`` terminal cells with a middle ellipsis."""
-    if cell_len(name) <= length:
-        return name
-    return f"{_take_width(name, length - 11)}…{_take_width(reversed(name), 10)[::-1]}"
-
-
-def _take_width(letters: Iterable[str], width: int) -> str:
-    """Return the longest prefix of ``letters`` that fits into ``width`` terminal cells."""
-    fitting = []
-    for letter in letters:
-        width -= cell_len(letter)
-        if width < 0:
-            break
-        fitting.append(letter)
-    return "".join(fitting)
 
 
 def sample_size_text(sizes: Collection[int], unit: str = "questions") -> str:

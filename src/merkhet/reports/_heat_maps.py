@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from merkhet.core import text as fmt
 from merkhet.reports._chart_style import NamedChart, join_sentences, sample_size_text, score_tooltip, short_labels
 from merkhet.reports._plot_layout import BASELINE_SHIFT, MAX_NAME_WIDTH, SLANT, SMALL, names_at_left
 from merkhet.reports._svg_marks import FONT_SIZE, INK, Bar, Label, Mark, extent, make_drawing
-from merkhet.reports._text_width import shorten
-from merkhet.reports.scoreboard import ScoreCell, ScoreColumn, Series, above_chance, cell_from_row
+from merkhet.reports._text_width import fit_labels
+from merkhet.reports.scoreboard import ScoreCell, ScoreColumn, Series, above_chance, cell_from_row, order_groups
+from merkhet.reports.table_model import FEW_NOTE
 
 _MAX_ROWS = 40
 _MAX_LINES = 24
@@ -25,7 +24,11 @@ _AGAINST_CHANCE = ("#b35806", "#f1b26e", "#f7f7f7", "#7fb3d8", "#08519c")
 In greyscale, the two ends look alike, and only the numbers are distinct."""
 _CHANCE_INK = "#a03c00"
 _BORDER = "#d8d8de"
+_FEW_FILL, _FEW_INK = "#ececef", "#66666b"
+"""Colours of cells with too few questions, and of cells without a score."""
 _ROW_HEIGHT = 21.0
+_FEW_WIDTH = 68.0
+"""Width of a cell that may hold a number of questions, in pixels."""
 _LEGEND_STEPS, _LEGEND_STEP_WIDTH, _LEGEND_HEIGHT = 35, 6.0, 10.0
 """Number of steps in the colour legend, and width and height of a step in pixels."""
 
@@ -43,17 +46,21 @@ class _Square:
 
 
 def heat_chart(
-    rows: list[dict[str, Any]], group: str, column: ScoreColumn, series: Sequence[Series]
+    rows: list[dict[str, Any]],
+    group: str,
+    column: ScoreColumn,
+    series: Sequence[Series],
+    order: Sequence[str] = (),
 ) -> NamedChart | None:
     """Draw a heat map of one score: groups by models, with a column for chance.
 
-    At most forty groups are drawn, those with the most questions. Return None if fewer than two groups have scores.
+    At most forty groups are drawn, those with the most questions, in the order of :func:`order_groups`. Cells of few
+    questions are grey. Return None if fewer than two groups have scores.
     """
-    values: dict[str, dict[str, Any]] = {}
+    scores: dict[str, dict[Series, ScoreCell]] = {}
     sizes: dict[str, int] = {}
     chances: dict[str, float] = {}
     lines = list(series)[:_MAX_LINES]
-    short = short_labels(lines)
     for row in rows:
         if (row["task"], row["metric"]) != (column.task, column.metric):
             continue
@@ -66,36 +73,30 @@ def heat_chart(
         if score.chance is not None:
             chances.setdefault(name, score.chance)
         if score.value is not None:
-            values.setdefault(name, {}).setdefault(short[line], score.value)
-    names = _largest_groups(values, sizes)
+            scores.setdefault(name, {}).setdefault(line, score)
+    names = order_groups(_largest_groups(scores, sizes), order)
     if len(names) < 2:
         return None
-    names.sort(key=lambda name: (-np.mean(list(values[name].values())), name))
-    labels = [short[line] for line in lines if any(short[line] in values[name] for name in names)]
-    top = 1.0 if column.percent else max(max(values[name].values()) for name in names)
+    labels = list(short_labels(lines).values())
+    read = [score.value or 0.0 for name in names for score in scores[name].values() if not score.few]
+    top = 1.0 if column.percent else max(read, default=0.0)
     squares = [
-        _Square(
-            row,
-            index,
-            fmt.score(value, percent=column.percent)[:6],
-            _shade(_BLUES, value / top if top > 0 else 0.0),
-            "white" if value > 0.62 * top else INK,
-            f"{name}, {label}: {fmt.score(value, percent=column.percent)}",
-        )
+        _model_square(name, line, scores[name].get(line), row, index, top, percent=column.percent)
         for row, name in enumerate(names)
-        for index, label in enumerate(labels)
-        if (value := values[name].get(label)) is not None
+        for index, line in enumerate(lines)
     ]
     chance_texts = {
         row: fmt.score(chances[name], percent=column.percent) for row, name in enumerate(names) if name in chances
     }
-    width = 50.0 if len(labels) <= 6 else 42.0
+    has_few = any(score.few for name in names for score in scores[name].values())
+    width = _FEW_WIDTH if has_few else 50.0 if len(labels) <= 6 else 42.0
     marks = _heat_map(names, [*labels, *(["chance"] if chance_texts else [])], squares, width, ("white", 1.5))
     marks += [_number_label(row, len(labels), text, _CHANCE_INK, width) for row, text in chance_texts.items()]
     unit = " in percent" if column.percent else ""
     caption = join_sentences(
         f"{column.label}{unit} by {group} and model, with chance",
-        _truncation_note(values, len(series)),
+        _truncation_note(scores, len(series)),
+        _few_note(score for name in names for score in scores[name].values()),
     )
     return NamedChart(
         fmt.file_slug("models by", group, column.task, column.metric),
@@ -106,13 +107,48 @@ def heat_chart(
     )
 
 
+def _model_square(
+    name: str, line: Series, score: ScoreCell | None, row: int, index: int, top: float, *, percent: bool
+) -> _Square:
+    if score is None or score.value is None:
+        return _empty_square(f"{name}, {line.label}", row, index)
+    tooltip = score_tooltip(score.value, score.low, score.high, n=score.n, chance=score.chance, percent=percent)
+    return _Square(
+        row,
+        index,
+        _cell_text(score, percent=percent),
+        _FEW_FILL if score.few else _shade(_BLUES, score.value / top if top > 0 else 0.0),
+        _FEW_INK if score.few else "white" if score.value > 0.62 * top else INK,
+        f"{name}, {line.label}: {tooltip}",
+    )
+
+
+def _cell_text(score: ScoreCell, *, percent: bool = True) -> str:
+    """Format the number of a cell; a score of few questions is followed by their number."""
+    text = fmt.score(score.value, percent=percent)[:6]
+    return f"{text} (n={score.n})" if score.few else text
+
+
+def _empty_square(subject: str, row: int, index: int) -> _Square:
+    return _Square(row, index, fmt.DASH, "white", _FEW_INK, f"{subject}: no score")
+
+
+def _few_note(scores: Iterable[ScoreCell]) -> str:
+    return FEW_NOTE if any(score.few for score in scores) else ""
+
+
 def task_heat_charts(
-    rows: Iterable[dict[str, Any]], group: str, columns: Sequence[ScoreColumn], series: Sequence[Series]
+    rows: Iterable[dict[str, Any]],
+    group: str,
+    columns: Sequence[ScoreColumn],
+    series: Sequence[Series],
+    order: Sequence[str] = (),
 ) -> list[NamedChart]:
     """Draw a heat map for each model: groups (such as domains) by tasks.
 
-    A cell shows the score. Its colour shows (score - chance) / (1 - chance): white at chance, blue above, orange below.
-    The list is empty if fewer than two groups or tasks have scores.
+    A cell shows the score. Its colour shows (score - chance) / (1 - chance): white at chance, blue above, orange below;
+    cells of few questions are grey. All models have the same rows and columns, in the same order. The list is empty if
+    fewer than two groups or tasks have scores.
     """
     column_of_task: dict[str, ScoreColumn] = {}
     for column in columns:
@@ -130,37 +166,41 @@ def task_heat_charts(
     tasks = {task for cells in cells_of_line.values() for _, task in cells}
     if len(groups) < 2 or len(tasks) < 2:
         return []
+    sizes: dict[str, int] = {}
+    for cells in cells_of_line.values():
+        for (name, _), score in cells.items():
+            sizes[name] = sizes.get(name, 0) + score.n
+    names = order_groups(_largest_groups(sizes, sizes), order)
+    drawn_columns = [column for column in column_of_task.values() if column in tasks]
+    note = _truncation_note(sizes)
     return [
-        _task_heat(cells_of_line[line], line, group, list(column_of_task.values()))
+        _task_heat(cells_of_line[line], line, group, names, drawn_columns, note)
         for line in series
         if line in cells_of_line
     ]
 
 
 def _task_heat(
-    cells: dict[tuple[str, ScoreColumn], ScoreCell], line: Series, group: str, columns: Sequence[ScoreColumn]
+    cells: Mapping[tuple[str, ScoreColumn], ScoreCell],
+    line: Series,
+    group: str,
+    names: Sequence[str],
+    drawn_columns: Sequence[ScoreColumn],
+    truncation_note: str,
 ) -> NamedChart:
-    sizes: dict[str, int] = {}
-    adjusted_of: dict[str, list[float]] = {}
-    for (name, _), score in cells.items():
-        sizes[name] = sizes.get(name, 0) + score.n
-        adjusted_of.setdefault(name, []).append(_chance_adjusted(score))
-    names = _largest_groups(adjusted_of, sizes)
-    names.sort(key=lambda name: (-np.mean(adjusted_of[name]), name))
-    drawn_columns = [column for column in columns if any((name, column) in cells for name in names)]
     squares = [
-        _task_square(line, name, column, cells[name, column], row, index)
+        _task_square(line, name, column, cells.get((name, column)), row, index)
         for row, name in enumerate(names)
         for index, column in enumerate(drawn_columns)
-        if (name, column) in cells
     ]
-    marks = _heat_map(names, [column.label for column in drawn_columns], squares, 62.0, (_BORDER, 1.0))
+    marks = _heat_map(names, [column.label for column in drawn_columns], squares, _FEW_WIDTH, (_BORDER, 1.0))
     marks += _colour_legend(extent(marks).bottom + 14)
     title = f"{line.label}: score in percent by {group} and task"
     caption = join_sentences(
         title,
         "Colours are relative to chance: (score − chance) / (1 − chance)",
-        _truncation_note(adjusted_of),
+        truncation_note,
+        _few_note(cells.values()),
         sample_size_text([score.n for score in cells.values()], "questions per cell"),
     )
     description = "; ".join(square.tooltip for square in squares)
@@ -173,15 +213,19 @@ def _task_heat(
     )
 
 
-def _task_square(line: Series, name: str, column: ScoreColumn, score: ScoreCell, row: int, index: int) -> _Square:
+def _task_square(
+    line: Series, name: str, column: ScoreColumn, score: ScoreCell | None, row: int, index: int
+) -> _Square:
+    if score is None:
+        return _empty_square(f"{line.label}, {name}, {column.label}", row, index)
     adjusted = _chance_adjusted(score)
     tooltip = score_tooltip(score.value, score.low, score.high, n=score.n, chance=score.chance)
     return _Square(
         row,
         index,
-        fmt.score(score.value),
-        _shade(_AGAINST_CHANCE, (adjusted + 1) / 2),
-        "white" if abs(adjusted) > 0.6 else INK,
+        _cell_text(score),
+        _FEW_FILL if score.few else _shade(_AGAINST_CHANCE, (adjusted + 1) / 2),
+        _FEW_INK if score.few else "white" if abs(adjusted) > 0.6 else INK,
         f"{line.label}, {name}, {column.label}: {tooltip}",
     )
 
@@ -191,11 +235,11 @@ def _chance_adjusted(score: ScoreCell) -> float:
     return max(-1.0, min(1.0, adjusted if adjusted is not None else 0.0))
 
 
-def _largest_groups(groups: dict[str, Any], sizes: dict[str, int]) -> list[str]:
+def _largest_groups(groups: Iterable[str], sizes: Mapping[str, int]) -> list[str]:
     return sorted(groups, key=lambda name: (-sizes[name], name))[:_MAX_ROWS]
 
 
-def _truncation_note(groups: dict[str, Any], lines: int = 0) -> str:
+def _truncation_note(groups: Mapping[str, Any], lines: int = 0) -> str:
     note = f"The {_MAX_ROWS} groups with the most questions, of {len(groups)}" if len(groups) > _MAX_ROWS else ""
     if lines > _MAX_LINES:
         note = join_sentences(note, f"The first {_MAX_LINES} models of {lines}")
@@ -219,8 +263,8 @@ def _heat_map(
     return [
         *names_at_left(names, centres),
         *(
-            Label(width * (index + 0.5) - 4, -6, shorten(label, FONT_SIZE, MAX_NAME_WIDTH), angle=SLANT)
-            for index, label in enumerate(labels)
+            Label(width * (index + 0.5) - 4, -6, label, angle=SLANT)
+            for index, label in enumerate(fit_labels(labels, FONT_SIZE, MAX_NAME_WIDTH))
         ),
         *(
             Bar(

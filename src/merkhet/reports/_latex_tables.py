@@ -152,7 +152,7 @@ def _row(table: ReportTable, row: Row) -> str:
     for index, (cell, column) in enumerate(zip(row, table.columns, strict=True)):
         cells.append(_number(cell) if column.number else escape_latex(cell.text))
         if table.has_intervals(index):
-            ends = _number_text(cell.interval).replace("{[}", "[")
+            ends = _number_text(cell.aside).replace("{[}", "[")
             cells.append(f"{{\\scriptsize {ends}}}" if ends else "")
     return " & ".join(cells) + r" \\"
 
@@ -176,6 +176,6 @@ def _width(table: ReportTable) -> int:
     """Estimate the width of the table in characters, from the longest cell of each column."""
     width = 0
     for index, column in enumerate(table.columns):
-        cells = [len(row[index].text) + 0.75 * len(row[index].interval) for row in (*table.rows, *table.foot)]
+        cells = [len(row[index].text) + 0.75 * len(row[index].aside) for row in (*table.rows, *table.foot)]
         width += 2 + min(_MAX_TEXT_WIDTH, round(max([len(column.label), *cells])))
     return width

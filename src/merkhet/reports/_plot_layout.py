@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from merkhet.core.text import DASH
 from merkhet.reports import _svg_marks as svg
 from merkhet.reports._axis_scales import Axis, Scale
-from merkhet.reports._text_width import ASCENT, DESCENT, shorten, text_width, wrap
+from merkhet.reports._text_width import ASCENT, DESCENT, fit_labels, shorten, text_width, wrap
 
 VERMILION = "#D55E00"
 """Vermilion of Okabe and Ito's palette, reserved for chance levels."""
 GRID = "#ececf0"
+NOT_ASKED = "#66666b"
+"""Colour of what marks a missing score."""
 AXIS = "#8a8a90"
 PANEL = 360.0
 MAX_NAME_WIDTH = 165.0
@@ -33,6 +36,8 @@ _GAP = 6.0
 _KEY, _KEY_LINE, _KEY_GAP, _KEY_ROW, _KEY_LABEL = 9.5, 26.0, 14.0, 16.0, 180.0
 """Sizes in legends, in pixels: symbol width, width of a line with symbol, gap between columns, row height, and maximum
 label width."""
+_MIN_NOTE, _MIN_DASH = 1.1 * SMALL, 8.0
+"""Minimum width of a bar with a note above it, and of a missing bar that is marked by a dash, in pixels."""
 _MIN_PLOT_WIDTH, _MAX_TRIES = 60.0, 6
 _MAX_TITLE_LINES = 3
 
@@ -52,6 +57,8 @@ class Point:
     fill: str = ""
     chance: float | None = None
     dash: tuple[float, ...] = ()
+    note: str = ""
+    """Text above a bar, such as the number of questions."""
 
 
 @dataclass(frozen=True)
@@ -142,8 +149,8 @@ def stacked_rows(
 def names_at_left(names: Sequence[str], centres: Sequence[float], limit: float = MAX_NAME_WIDTH) -> list[svg.Mark]:
     """Make the right-aligned labels at the left of plot rows; ``limit`` is their maximum width in pixels."""
     return [
-        svg.Label(-_GAP, centre + BASELINE_SHIFT * svg.FONT_SIZE, shorten(name, svg.FONT_SIZE, limit), "end")
-        for name, centre in zip(names, centres, strict=True)
+        svg.Label(-_GAP, centre + BASELINE_SHIFT * svg.FONT_SIZE, name, "end")
+        for name, centre in zip(fit_labels(names, svg.FONT_SIZE, limit), centres, strict=True)
     ]
 
 
@@ -239,7 +246,7 @@ def category_labels(
             for centre, label_lines in zip(centres, lines, strict=True)
             for index, line in enumerate(label_lines)
         ]
-    short = [shorten(label, size, MAX_NAME_WIDTH) for label in labels]
+    short = fit_labels(labels, size, MAX_NAME_WIDTH)
     if pitch * math.sin(math.radians(-SLANT)) >= _LINE_HEIGHT * size:
         return [
             svg.Label(centre + 3, top + _GAP + 0.6 * size, label, "end", size, angle=SLANT)
@@ -268,7 +275,7 @@ def bar_groups(
     label_size: float = svg.FONT_SIZE,
     labelled: tuple[bool, bool] = (True, True),
 ) -> list[svg.Mark]:
-    """Draw groups of bars side by side, with intervals and chance levels.
+    """Draw groups of bars side by side, with intervals and chance levels; a dash marks a missing bar.
 
     Args:
         groups: Label of each group.
@@ -291,7 +298,19 @@ def bar_groups(
         svg.Bar(x, min(y(0), end), bar_width, abs(end - y(0)), point.fill, point.tooltip, svg.INK, outline, point.dash)
         for point, x, end in placed
     ]
+    asked = {(point.group, slots[point.line]) for point in points}
+    marks += [
+        svg.Label(centre + bar_width * (slot + 0.5 - slot_count / 2), y(0) - 2, DASH, "middle", SMALL, NOT_ASKED)
+        for group, centre in centres.items()
+        for slot in range(slot_count)
+        if (group, slot) not in asked and bar_width > _MIN_DASH
+    ]
     middles = [(point, x + bar_width / 2) for point, x, _ in placed]
+    marks += [
+        _note_above(point, x, y(point.high) - 4, top, bar_width)
+        for point, x in middles
+        if point.note and bar_width > _MIN_NOTE
+    ]
     marks += whiskers((x, y(point.low), x, y(point.high)) for point, x in middles if point.low < point.high)
     chances = [
         (x, y(point.chance), x + bar_width, y(point.chance)) for point, x, _ in placed if point.chance is not None
@@ -301,6 +320,15 @@ def bar_groups(
         labels = category_labels(list(groups.values()), list(centres.values()), pitch, top + height, label_size)
         marks += [*labels, *title_below(title, left + width / 2, width, svg.extent(labels).bottom)]
     return marks
+
+
+def _note_above(point: Point, x: float, bottom: float, top: float, bar_width: float) -> svg.Label:
+    """Make the label above a bar, vertical if the bar is narrower; it stays within the plot."""
+    width = text_width(point.note, SMALL)
+    if width <= bar_width:
+        return svg.Label(x, max(bottom, top + ASCENT * SMALL), point.note, "middle", SMALL, inert=True)
+    baseline = x + BASELINE_SHIFT * SMALL
+    return svg.Label(baseline, max(bottom, top + width), point.note, size=SMALL, angle=-90.0, inert=True)
 
 
 def whiskers(segments: Iterable[tuple[float, float, float, float]], *, caps: float = 0.0) -> list[svg.Mark]:
@@ -346,7 +374,7 @@ def legend_below(
     title = shorten(title, SMALL, _KEY_LABEL / 2)
     title_width = text_width(title, SMALL) + 8 if title else 0.0
     symbol = _KEY_LINE if any(key.line for key in keys) else _KEY
-    labels = [shorten(key.label, SMALL, _KEY_LABEL) for key in keys]
+    labels = fit_labels((key.label for key in keys), SMALL, _KEY_LABEL)
     widths = [symbol + 5 + text_width(label, SMALL) for label in labels]
     left = max(0.0, box.left) + title_width
     columns = legend_columns(widths, right - left)

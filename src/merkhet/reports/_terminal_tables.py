@@ -21,11 +21,13 @@ _MAX_HEAD_WORD = 14
 def as_terminal(table: ReportTable, width: int) -> Table | Group:
     """Render the table for a terminal, with aligned decimals and the best value of a column in bold.
 
-    If the table is wider than ``width``, column heads and texts are wrapped. If it is still too wide, the layout
-    depends on the text columns. If only the first column is text, the table is split into several tables that repeat
-    it, or each number column becomes a block of rows. Otherwise each row becomes a block of lines. Numbers are never
-    cut.
+    If the table is wider than ``width``, standard deviations over paraphrases are left out, and column heads and texts
+    are wrapped. If it is still too wide, the layout depends on the text columns. If only the first column is text, the
+    table is split into several tables that repeat it, or each number column becomes a block of rows. Otherwise each row
+    becomes a block of lines. Numbers are never cut.
     """
+    if any(cell.spread for row in table.rows for cell in row):
+        table = table if fits_terminal(table, width) else table.without_spreads()
     texts = [_render_column(table, index) for index in range(len(table.columns))]
     widths = [
         max([cell_len(column.label), *(cell_len(text.plain) for text in column_texts)])
@@ -53,6 +55,15 @@ def as_terminal(table: ReportTable, width: int) -> Table | Group:
     return _stacked_layout(table, texts)
 
 
+def fits_terminal(table: ReportTable, width: int) -> bool:
+    """Return whether all columns fit side by side without wrapping."""
+    widths = [
+        max([cell_len(column.label), *(cell_len(text.plain) for text in _render_column(table, index))])
+        for index, column in enumerate(table.columns)
+    ]
+    return _total_width(widths, range(len(widths))) <= width
+
+
 def _total_width(widths: Sequence[int], columns: Sequence[int]) -> int:
     return sum(widths[index] for index in columns) + _GAP * (len(columns) - 1)
 
@@ -73,13 +84,16 @@ def _render_column(table: ReportTable, index: int) -> list[Text]:
     # A range (5.0–7.5) does not affect the alignment.
     text_width = max((len(cell.text) for cell in (*cells, *foot) if "–" not in cell.text[1:]), default=1)
     end_width = max((len(end) for cell in cells for end in _interval_ends(cell.interval)), default=0)
+    spread_width = max((len(cell.spread) for cell in cells), default=0)
     texts = []
     for cell in cells:
         plain = cell.text.rjust(text_width)
         if cell.interval:
             start, end = _interval_ends(cell.interval)
             plain += f"  {'[' + start:>{end_width + 1}}, {end:>{end_width}}]"
-        texts.append(Text(plain, style="bold" if cell.best else ""))
+        if spread_width:
+            plain += f"  {cell.spread:>{spread_width}}"
+        texts.append(Text(plain.rstrip(), style="bold" if cell.best else "dim" if cell.few else ""))
     return texts + [Text(cell.text.rjust(text_width), style="dim") for cell in foot]
 
 

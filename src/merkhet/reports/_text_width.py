@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 
 from rich.cells import cell_len
+
+from merkhet.reports._labels import Measure, shorten_labels
 
 _BY_WIDTH = {
     191: "'",
@@ -62,8 +65,20 @@ def _em(letter: str) -> float:
     return _OTHER_CAPITAL if letter.isupper() else _OTHER
 
 
+def fit_labels(labels: Iterable[str], size: float, width: float, *, bold: bool = False) -> list[str]:
+    """Shorten the labels of one figure to ``width`` pixels; see :func:`merkhet.reports._labels.shorten_labels`."""
+    texts = list(labels)
+    short = shorten_labels(texts, width, _measure(size, bold))
+    return [short[text] for text in texts]
+
+
+@lru_cache(maxsize=64)
+def _measure(size: float, bold: bool) -> Measure:
+    return partial(text_width, size=size, bold=bold)
+
+
 def shorten(text: str, size: float, width: float, *, bold: bool = False) -> str:
-    """Truncate a text to ``width`` pixels with a middle ellipsis."""
+    """Truncate a text that stands alone to ``width`` pixels with a middle ellipsis."""
     if text_width(text, size, bold=bold) <= width:
         return text
     for length in range(len(text) - 1, 0, -1):

@@ -56,6 +56,7 @@ def section_view(section: AnalysisSection, budget: int, rest: str) -> dict[str, 
     tables = [
         {
             "title": table.title,
+            "note": table.note,
             "folded": folded,
             "table": as_page_table(
                 table.first_rows(_MAX_ROWS),

@@ -85,7 +85,8 @@ def render_comparison(comparison: ComparisonData) -> str:
 
 def _content(comparison: ComparisonData) -> dict[str, Any]:
     data = comparison.data
-    board = build_scoreboard(data.scores, _headline(comparison), data.baselines(), data.suite.get("main_methods") or ())
+    main_methods = data.suite.get("main_methods") or ()
+    board = build_scoreboard(data.scores, _headline(comparison), data.baselines(), main_methods, comparison.models)
     outcomes = judge_answers(data.questions, data.answers, data.candidates, board)
     colours = line_colours(outcomes.series, data.baselines())
     pairs = list(dict.fromkeys((pair["model"], pair["other"]) for pair in comparison.oriented))

@@ -10,10 +10,18 @@ from typing import Any
 from merkhet.analysis.differences import is_significant
 from merkhet.core import text as fmt
 from merkhet.metrics.corrections import SIGNIFICANCE_LEVEL
-from merkhet.reports._chart_style import truncate_middle
+from merkhet.reports._labels import shorten_labels
 from merkhet.reports.report_data import ReportData
 from merkhet.reports.scoreboard import LOWER_IS_BETTER, is_share, overall_rows
-from merkhet.reports.table_model import ReportTable, TableCell, TableColumn, score_cell, text_cell, value_cell
+from merkhet.reports.table_model import (
+    ReportTable,
+    TableCell,
+    TableColumn,
+    has_few_questions,
+    score_cell,
+    text_cell,
+    value_cell,
+)
 
 _MAX_GROUPS = 20
 _MAX_PAGE_GROUPS = 300
@@ -235,7 +243,9 @@ def _text_field(label: str, get_text: Callable[[Comparison], Any]) -> Field:
 
 def _score_fields(names: Sequence[str]) -> list[Field]:
     """Make the columns of both scores, headed by the model names, and the column of their difference."""
-    labels = [truncate_middle(fmt.printable(name), _MAX_NAME) for name in names]
+    texts = [fmt.printable(name) for name in names]
+    short = shorten_labels(texts, _MAX_NAME)
+    labels = [short[text] for text in texts]
     if labels[0] == labels[1]:
         labels = [f"{name} ({number})" for number, name in enumerate(labels, 1)]
     return [(TableColumn(labels[0]), _score("value")), (TableColumn(labels[1]), _score("other_value")), _DIFFERENCE]
@@ -270,27 +280,39 @@ def _corrected_cell(group: Comparison) -> TableCell:
 
 
 def _score(key: str) -> Callable[[Comparison], TableCell]:
-    return lambda pair: score_cell(pair.get(key), percent=_is_share(pair))
+    return lambda pair: _greyed(score_cell(pair.get(key), percent=_is_share(pair)), pair)
 
 
 def _difference_cell(pair: Comparison) -> TableCell:
     """Make the cell of the difference: in percentage points for shares, otherwise in the unit of the metric."""
     estimate = {"value": pair.get("difference"), "low": pair.get("low"), "high": pair.get("high")}
-    return value_cell(estimate, "points" if _is_share(pair) else "signed")
+    return _greyed(value_cell(estimate, "points" if _is_share(pair) else "signed"), pair)
+
+
+def _greyed(cell: TableCell, pair: Comparison) -> TableCell:
+    """Mark the number of a group of few questions; the column of questions has their number."""
+    return replace(cell, few=True) if _has_few(pair) else cell
 
 
 _DIFFERENCE: Field = (TableColumn("difference"), _difference_cell)
 
 
 def _verdict_cell(pair: Comparison) -> TableCell:
-    if fmt.finite_or_none(pair.get("low")) is None or fmt.finite_or_none(pair.get("high")) is None:
-        return TableCell("insufficient data")
+    low, high, difference = (fmt.finite_or_none(pair.get(name)) for name in ("low", "high", "difference"))
+    if low is None or high is None or not difference:
+        return TableCell("no significant difference" if difference == 0 else "insufficient data")
+    if _has_few(pair):
+        return TableCell(f"too few questions (n = {fmt.count(pair.get('n'))})", few=True)
     if pair.get("p") is None and pair.get("trainings") is not None:
-        return TableCell("none: one training" if pair["trainings"] == 1 else "none: too few questions")
+        return TableCell("none: one training" if pair["trainings"] == 1 else "none: too few statements")
     if is_significant(pair):
-        ahead = "model" if (fmt.finite_or_none(pair.get("difference")) or 0.0) > 0 else "other"
-        return TableCell(f"{fmt.printable(pair.get(ahead, ''))} is ahead", best=True)
+        return TableCell(f"{fmt.printable(pair.get('model' if difference > 0 else 'other', ''))} is ahead", best=True)
     return TableCell("no significant difference")
+
+
+def _has_few(pair: Comparison) -> bool:
+    """Return whether a comparison within a group has too few questions for a result."""
+    return pair.get("group") is not None and has_few_questions(fmt.finite_or_none(pair.get("n")))
 
 
 def _is_share(pair: Comparison) -> bool:

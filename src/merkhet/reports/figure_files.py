@@ -65,9 +65,9 @@ def _charts(data: ReportData) -> Iterator[NamedChart | None]:
     groups = rows_by_group(data.scores)
     for group, rows in groups.items():
         for column in board.columns:
-            yield heat_chart(rows, group, column, board.series)
+            yield heat_chart(rows, group, column, board.series, data.group_order(group))
     for group in ["domain"] if "domain" in groups else list(groups)[:1]:
-        yield from task_heat_charts(groups[group], group, board.columns, board.series)
+        yield from task_heat_charts(groups[group], group, board.columns, board.series, data.group_order(group))
     yield from rank_charts(outcomes)
     yield difference_chart(data.findings.get("comparisons") or ())
     for analysis in data.analyses:

@@ -18,9 +18,9 @@ from merkhet.reports._chart_style import (
     sample_size_text,
     score_tooltip,
     short_labels,
-    truncate_middle,
 )
-from merkhet.reports._svg_marks import FONT_SIZE, INK, PADDING, Bar, Drawing, Mark, Strokes, extent, make_drawing
+from merkhet.reports._labels import shorten_labels
+from merkhet.reports._svg_marks import FONT_SIZE, INK, PADDING, Bar, Drawing, Label, Mark, Strokes, extent, make_drawing
 from merkhet.reports._text_width import text_width
 from merkhet.reports.scoreboard import Scoreboard, ScoreCell, ScoreColumn, Series
 
@@ -34,6 +34,8 @@ _MAX_LABEL_WIDTH = 110
 """Maximum width that the label of a group adds to the group, in pixels."""
 _MAX_WIDE_BARS = 6
 _HEIGHT = 210
+_MAX_TITLE = 60
+"""Maximum characters of an axis title."""
 
 
 def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedChart]:
@@ -45,10 +47,11 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
     top = next((limit for limit in (0.1, 0.25, 0.5, 1.0) if max(plotted, default=1.0) <= limit), 1.0)
     low = math.floor(min([0.0, *plotted]) * 10) / 10
     names = short_labels(board.series)
+    titles = shorten_labels((column.label for column in board.columns), _MAX_TITLE)
     charts = []
     for column in scored_columns:
         bars = _score_bars(board, column, names, colours)
-        title = truncate_middle(column.label, 60)
+        title = titles[column.label]
         if column.percent:
             axis = value_axis(low, top, percent_labels, title=title, nice=False)
         else:
@@ -58,7 +61,7 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
             NamedChart(
                 fmt.file_slug("scores", column.task, column.metric),
                 _caption(f"{column.label} by model", board, [column]),
-                _score_panel(bars, axis),
+                _score_panel(list(names.values()), bars, axis),
                 title=column.label,
                 description=f"Bar chart of {column.label}. {'; '.join(bar.tooltip for bar in bars)}.",
             )
@@ -66,14 +69,23 @@ def score_charts(board: Scoreboard, colours: dict[Series, str]) -> list[NamedCha
     return charts
 
 
-def _score_panel(bars: Sequence[layout.Point], axis: Axis) -> Drawing:
+def _score_panel(names: Sequence[str], bars: Sequence[layout.Point], axis: Axis) -> Drawing:
+    """Draw a row for each name with its bar; a dash marks a model without a score."""
+
     def build(width: float) -> list[Mark]:
-        marks, x, centres = layout.rows_frame([bar.line for bar in bars], axis, width)
+        marks, x, centres = layout.rows_frame(names, axis, width)
         height = 0.62 * layout.ROW
-        rows = list(zip(bars, centres, strict=True))
+        centre_of = dict(zip(names, centres, strict=True))
+        rows = [(bar, centre_of[bar.line]) for bar in bars]
+        empty = centre_of.keys() - {bar.line for bar in bars}
         chances = tuple((x(bar.chance), y - 10, x(bar.chance), y + 10) for bar, y in rows if bar.chance is not None)
         return [
             *marks,
+            *(
+                Label(x(0) + 5, y + layout.BASELINE_SHIFT * FONT_SIZE, fmt.DASH, fill=layout.NOT_ASKED)
+                for name, y in centre_of.items()
+                if name in empty
+            ),
             *(
                 Bar(min(x(0), x(bar.value)), y - height / 2, abs(x(bar.value) - x(0)), height, bar.fill, bar.tooltip)
                 for bar, y in rows
@@ -91,8 +103,7 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     Return None if no headline score is a share with values.
     """
     columns = [column for column in board.columns if column.percent and _cells(board, column)]
-    scored = {line for column in columns for line, _ in _cells(board, column)}
-    series = [line for line in board.series if line in scored]
+    series = list(board.series)
     if not columns:
         return None
     names = short_labels(series)
@@ -128,6 +139,8 @@ def grouped_chart(board: Scoreboard, colours: dict[Series, str], baselines: Coll
     caption = _caption("Scores by task and model", board, columns)
     if len(series) > 2:
         caption = join_sentences(caption, "Bars are in the order of the legend")
+    if any((line, column) not in board.cells for line in series for column in columns):
+        caption = join_sentences(caption, "A dash marks a missing score")
     if undrawn:
         caption = join_sentences(caption, f"Not drawn, because it is not a share or has no value: {', '.join(undrawn)}")
     description = "; ".join(f"{column.label}, {bar.tooltip}" for column, bars in bars_of.items() for bar in bars)

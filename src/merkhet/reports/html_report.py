@@ -7,6 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from merkhet.analysis import ANALYSES
 from merkhet.core import text as fmt
 from merkhet.core.templating import render_page
 from merkhet.reports import _heat_maps as heat
@@ -23,6 +24,7 @@ from merkhet.reports._chart_style import NamedChart, draw_figure, line_colours
 from merkhet.reports._citations import bibliography
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._import_description import imported_sources, only_imported
+from merkhet.reports._labels import shorten_labels
 from merkhet.reports._methods_section import count_asked, describe_metrics, methods_text
 from merkhet.reports._page_budget import take_fitting_each
 from merkhet.reports._question_samples import sample_note, sample_questions
@@ -30,7 +32,8 @@ from merkhet.reports._reproduction import environment, is_shortened, model_table
 from merkhet.reports.analysis_sections import analysis_sections, section_view
 from merkhet.reports.comparison_tables import explain_tests, run_comparisons, verdict_table
 from merkhet.reports.report_data import ReportData
-from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreColumn, ScoreRow, rows_by_group
+from merkhet.reports.scoreboard import LOWER_IS_BETTER, Scoreboard, ScoreColumn, ScoreRow, order_tasks, rows_by_group
+from merkhet.reports.table_model import FEW_NOTE
 from merkhet.reports.table_writers import as_page_table
 from merkhet.reports.tables import (
     all_scores_table,
@@ -74,6 +77,8 @@ def _content(data: ReportData) -> dict[str, Any]:
     command, study = public_command(str(data.record.get("command") or "")), study_text(data.study)
     citations = [str(text) for text in data.suite.get("citations") or ()]
     name = str(data.suite.get("name") or data.record.get("suite") or "")
+    analyses = _analyses(data)
+    own_analyses = [_is_of_suite(analysis, data.suite) for analysis in data.analyses]
     return {
         "title": fmt.printable(data.title),
         "suite": {
@@ -90,16 +95,19 @@ def _content(data: ReportData) -> dict[str, Any]:
         "warnings": calibration_warnings(calibration),
         "summary": _summarize(data, board),
         "trust": calibration_sentences(calibration),
+        "absent": list(board.absent),
+        "spread": any(cell.wording_sd is not None for cell in board.cells.values()),
         "scores": _scores(board, [colours[line] for line in board.series]),
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
         "all_scores": _all_scores(data),
         "figures": _figures(data, board, outcomes, colours, groups),
-        "groups": _groups(board, groups),
+        "groups": _groups(data, board, groups),
         "comparisons": _comparisons(data),
         "cards": card_views(calibration.cards, calibration),
         "other_cards": card_views(calibration.other_cards, calibration, len(calibration.cards)),
         "missing_cards": missing_views(calibration),
-        "analyses": _analyses(data),
+        "experiments": [view for view, own in zip(analyses, own_analyses, strict=True) if own],
+        "analyses": [view for view, own in zip(analyses, own_analyses, strict=True) if not own],
         "sample_note": sample_note(data.record),
         "samples": sample_questions(data.questions, data.answers, outcomes),
         "answers": data.answers.num_rows,
@@ -130,7 +138,7 @@ def _all_scores(data: ReportData) -> dict[str, Any]:
     return {"count": len(table.rows), "table": as_page_table(shown, dense=True, budget=_SCORES_BUDGET, rest=rest)}
 
 
-def _groups(board: Scoreboard, groups: Mapping[str, list[ScoreRow]]) -> list[dict[str, Any]]:
+def _groups(data: ReportData, board: Scoreboard, groups: Mapping[str, list[ScoreRow]]) -> list[dict[str, Any]]:
     """Render the score tables of each group column; tables are shortened if there are many cells."""
     tables_per_page = max(1, len(groups) * len(board.columns))
     limit = min(_MAX_GROUPS, max(10, _MAX_GROUP_CELLS // max(1, tables_per_page * len(board.series))))
@@ -139,6 +147,7 @@ def _groups(board: Scoreboard, groups: Mapping[str, list[ScoreRow]]) -> list[dic
         tables = [
             {
                 "title": column.label,
+                "note": FEW_NOTE if table.has_few() else "",
                 "table": as_page_table(
                     table.with_labels({1: "n"}),
                     bars=range(3, len(table.columns)) if column.percent else (),
@@ -146,7 +155,7 @@ def _groups(board: Scoreboard, groups: Mapping[str, list[ScoreRow]]) -> list[dic
                     rest=_IN_SCORES,
                 ),
             }
-            for column, table in group_report_tables(rows, group, board, limit).items()
+            for column, table in group_report_tables(rows, group, board, limit, data.group_order(group)).items()
         ]
         if tables:
             sections.append({"name": fmt.printable(group), "id": f"by-{index}", "tables": tables})
@@ -184,19 +193,29 @@ def _figures(
     tasks for each model, ranks, and differences between models.
     """
     maps = (
-        heat.heat_chart(rows, group, column, board.series) for group, rows in groups.items() for column in board.columns
+        heat.heat_chart(rows, group, column, board.series, data.group_order(group))
+        for group, rows in groups.items()
+        for column in board.columns
     )
     charts: dict[str, Sequence[NamedChart | None]] = {
         "grouped": [figures.grouped_chart(board, colours, data.baselines())] if len(board.columns) > 1 else [],
         "scores": figures.score_charts(board, colours),
         "heat": [next((chart for chart in maps if chart is not None), None)],
-        "tasks": heat.task_heat_charts(groups.get("domain", ()), "domain", board.columns, board.series),
+        "tasks": heat.task_heat_charts(
+            *(groups.get("domain", ()), "domain", board.columns, board.series, data.group_order("domain"))
+        ),
         "ranks": figures.rank_charts(outcomes),
         "differences": [difference_chart(data.findings.get("comparisons") or ())],
     }
     drawn = {kind: [draw_figure(chart) for chart in of_kind if chart is not None] for kind, of_kind in charts.items()}
     fitting, left_out = take_fitting_each(drawn, _FIGURES_BUDGET)
     return {**fitting, "left_out": left_out}
+
+
+def _is_of_suite(analysis: Mapping[str, Any], suite: Mapping[str, Any]) -> bool:
+    """Return whether an analysis belongs to the suite, and is not one that any suite may add."""
+    name = str(analysis.get("name") or "")
+    return name not in ANALYSES or name in (suite.get("analyses") or ())
 
 
 def _analyses(data: ReportData) -> list[dict[str, Any]]:
@@ -225,7 +244,7 @@ def _count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> dict[
     return {
         "questions": asked.questions,
         "facts": asked.facts,
-        "asked_tasks": list(asked.tasks),
+        "asked_tasks": order_tasks(asked.tasks, board),
         "tasks": len(set(outcomes.tasks) | {column.task for column in board.columns}),
         "models": model_count,
         "baselines": len({base_of.get(name, name) for name in baselines}),
@@ -236,7 +255,8 @@ def _count_run(data: ReportData, board: Scoreboard, outcomes: Outcomes) -> dict[
 def _summarize(data: ReportData, board: Scoreboard) -> dict[str, Any]:
     """Collect the best models of each headline score and the sentences of the findings."""
     sentences = [fmt.truncate(fmt.printable(text), _MAX_SENTENCE) for text in data.findings.get("sentences") or ()]
-    leaders = [_leader(column, board, data.baselines()) for column in board.columns if board.best.get(column)]
+    names = shorten_labels((line.label for line in board.series), _MAX_NAME)
+    leaders = [_leader(column, board, data.baselines(), names) for column in board.columns if board.best.get(column)]
     return {
         "leaders": leaders[:_MAX_LEADERS],
         "more_leaders": max(0, len(leaders) - _MAX_LEADERS),
@@ -245,7 +265,9 @@ def _summarize(data: ReportData, board: Scoreboard) -> dict[str, Any]:
     }
 
 
-def _leader(column: ScoreColumn, board: Scoreboard, baselines: frozenset[str]) -> dict[str, Any]:
+def _leader(
+    column: ScoreColumn, board: Scoreboard, baselines: frozenset[str], names: Mapping[str, str]
+) -> dict[str, Any]:
     best = sorted(board.best[column], key=board.series.index)
     scored = [line for line in board.series if (cell := board.cells.get((line, column))) and cell.value is not None]
     model_lines = [line for line in scored if line.model not in baselines]
@@ -260,12 +282,12 @@ def _leader(column: ScoreColumn, board: Scoreboard, baselines: frozenset[str]) -
         "column": column,
         "cell": board.cells[best[0], column],
         # If too many models share the best value, none is named.
-        "names": [fmt.truncate(line.label, _MAX_NAME) for line in best] if len(best) <= _MAX_NAMED else [],
+        "names": [names[line.label] for line in best] if len(best) <= _MAX_NAMED else [],
         "tied": len(best),
         "is_baseline": not model_lines,
         "lines": len(model_lines),
         "models": len({line.model for line in model_lines}),
         "chances": board.chances(column),
-        "baseline": "" if baseline is None else fmt.truncate(baseline.label, _MAX_NAME),
-        "baseline_value": None if baseline is None else board.cells[baseline, column].value,
+        "baseline": "" if baseline is None else names[baseline.label],
+        "baseline_cell": None if baseline is None else board.cells[baseline, column],
     }

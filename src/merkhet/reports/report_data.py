@@ -34,6 +34,19 @@ class ReportData:
     """Content of analyses.json."""
     calibration: Sequence[Mapping[str, Any]] = ()
     """Content of calibration.json: calibration cards of the run's probes."""
+    domains: Sequence[str] = ()
+    """Domains in the order of the question card."""
+
+    def models(self) -> list[str]:
+        """Return the names of the models in the order of the study."""
+        return list(dict.fromkeys(str(model.get("name")) for model in self.record.get("models") or ()))
+
+    def group_order(self, column: str) -> list[str]:
+        """Return the values of a group column in the order that the suite declares; empty if it declares none."""
+        declared = (self.suite.get("group_order") or {}).get(column)
+        if declared is None:
+            declared = {"domain": self.domains, "relation": self.suite.get("names") or ()}.get(column, ())
+        return [str(name) for name in declared]
 
     def baselines(self) -> frozenset[str]:
         """Return the names of the models that have a baseline kind in ``record``."""

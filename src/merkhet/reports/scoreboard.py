@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -12,9 +13,11 @@ import pyarrow.compute as pc
 
 from merkhet.core.schemas import SCORES
 from merkhet.core.text import finite_or_none, metric_label, printable
+from merkhet.reports.table_model import has_few_questions
 
 LOWER_IS_BETTER = frozenset({"mean_rank", "median_rank", "perplexity", "ece", "brier"})
 _FIRST_GROUPS = ("relation", "domain")
+_DIGITS = re.compile(r"(\d+)")
 ScoreRow = dict[str, Any]
 """A row of the score table, by column name."""
 
@@ -29,6 +32,15 @@ class ScoreCell:
     chance: float | None
     n: int
     unusable: int
+    wording_sd: float | None = None
+    """Standard deviation of the score over paraphrases; None if it is unknown."""
+    wording_n: int = 0
+    """Number of items that were asked in all compared paraphrases."""
+
+    @property
+    def few(self) -> bool:
+        """Whether the score is of too few questions to be read as a result."""
+        return has_few_questions(self.n)
 
 
 @dataclass(frozen=True)
@@ -79,11 +91,36 @@ class Scoreboard:
     cells: Mapping[tuple[Series, ScoreColumn], ScoreCell]
     best: Mapping[ScoreColumn, frozenset[Series]] = field(default_factory=dict)
     """Lines with the best value in each column; several lines if they tie."""
+    absent: tuple[str, ...] = ()
+    """Labels of headline scores that no model has."""
 
     def chances(self, column: ScoreColumn) -> list[float]:
         """Return the known chance levels of the cells in a column."""
         cells = (self.cells.get((line, column)) for line in self.series)
         return [cell.chance for cell in cells if cell is not None and cell.chance is not None]
+
+
+def order_groups(names: Iterable[str], declared: Iterable[str] = ()) -> list[str]:
+    """Return distinct group names in the order that all tables and figures share.
+
+    Names in ``declared`` come first, in that order; the others follow by name, with numbers by size.
+    """
+    rank = {name: index for index, name in enumerate(declared)}
+
+    def key(name: str) -> tuple[int, list[tuple[bool, int, str]], str]:
+        parts = (
+            (part.isdecimal(), int(part) if part.isdecimal() else 0, part.casefold()) for part in _DIGITS.split(name)
+        )
+        return rank.get(name, len(rank)), list(parts), name
+
+    return sorted(set(names), key=key)
+
+
+def order_tasks(names: Iterable[str], board: Scoreboard) -> list[str]:
+    """Return distinct task names: those of the scoreboard first, in its order, then the others by name."""
+    headline = list(dict.fromkeys(column.task for column in board.columns))
+    present = set(names)
+    return [*(name for name in headline if name in present), *order_groups(present.difference(headline))]
 
 
 def group_columns(scores: pa.Table) -> list[str]:
@@ -117,7 +154,11 @@ def _grouped_rows(scores: pa.Table, group: str) -> list[ScoreRow]:
 
 
 def build_scoreboard(
-    scores: pa.Table, headline: Iterable[Any], baselines: Collection[str] = (), main_methods: Collection[str] = ()
+    scores: pa.Table,
+    headline: Iterable[Any],
+    baselines: Collection[str] = (),
+    main_methods: Collection[str] = (),
+    models: Iterable[str] = (),
 ) -> Scoreboard:
     """Arrange the overall scores of a run as lines and columns.
 
@@ -128,16 +169,22 @@ def build_scoreboard(
             metric of each task.
         baselines: Models that are marked as best only if there are no other models.
         main_methods: Methods to show. All methods are shown for a model and task that has none of them.
+        models: Models in the order of the study, by which lines are ordered. A model that has scores, but no headline
+            score, has a line without cells.
     """
     rows = overall_rows(scores)
-    columns = _headline_columns(rows, headline)
+    pairs = _headline_pairs(rows, headline)
+    available = {(row["task"], row["metric"]) for row in rows}
+    columns = [ScoreColumn(*pair, percent=is_share(rows, pair[1])) for pair in pairs if pair in available]
+    absent = tuple(ScoreColumn(*pair, percent=True).label for pair in pairs if pair not in available)
     column_of = {(column.task, column.metric): column for column in columns}
     headline_rows = [row for row in rows if (row["task"], row["metric"]) in column_of]
     has_main = {(row["model"], row["task"]) for row in headline_rows if row["method"] in main_methods}
     headline_rows = [
         row for row in headline_rows if (row["model"], row["task"]) not in has_main or row["method"] in main_methods
     ]
-    series = series_from_rows(headline_rows)
+    known_models = scores["model"].unique().to_pylist()
+    series = _ordered_series(series_from_rows(headline_rows), models, known_models if columns else ())
     cells: dict[tuple[Series, ScoreColumn], ScoreCell] = {}
     for row in headline_rows:
         line = next(line for line in series if line.covers(row))
@@ -150,13 +197,24 @@ def build_scoreboard(
         if known:
             best_value = min(known.values()) if column.metric in LOWER_IS_BETTER else max(known.values())
             best[column] = frozenset(line for line, value in known.items() if value == best_value)
-    return Scoreboard(tuple(columns), tuple(series), cells, best)
+    return Scoreboard(tuple(columns), tuple(series), cells, best, absent)
+
+
+def _ordered_series(series: Sequence[Series], models: Iterable[str], known_models: Iterable[str]) -> list[Series]:
+    """Order scoreboard lines by model, and add a line for each known model that has none."""
+    position = {name: index for index, name in enumerate(dict.fromkeys(models))}
+    scored = {line.model for line in series}
+    lines = [*series, *(Series(name) for name in dict.fromkeys(known_models) if name not in scored)]
+    return sorted(lines, key=lambda line: position.get(line.model, len(position)))
 
 
 def cell_from_row(row: Mapping[str, Any]) -> ScoreCell:
     """Make a cell from a row of the score table; null and NaN become None."""
-    numbers = {name: finite_or_none(row.get(name)) for name in ("value", "low", "high", "chance")}
-    return ScoreCell(**numbers, n=int(row.get("n") or 0), unusable=int(row.get("unusable") or 0))
+    value, low, high, chance, sd = (
+        finite_or_none(row.get(name)) for name in ("value", "low", "high", "chance", "wording_sd")
+    )
+    n, unusable, wording_n = (int(row.get(name) or 0) for name in ("n", "unusable", "wording_n"))
+    return ScoreCell(value, low, high, chance, n, unusable, sd, wording_n)
 
 
 def above_chance(value: float | None, chance: float | None) -> float | None:
@@ -176,19 +234,16 @@ def _rows_without(scores: pa.Table, groups: Sequence[str]) -> list[ScoreRow]:
     return rows
 
 
-def _headline_columns(rows: list[ScoreRow], headline: Iterable[Any]) -> list[ScoreColumn]:
-    pairs = [_headline_pair(item) for item in headline]
+def _headline_pairs(rows: list[ScoreRow], headline: Iterable[Any]) -> list[tuple[str, str]]:
+    """Return distinct pairs of task and metric; if none has scores, the first metric of each task."""
+    pairs = list(dict.fromkeys(map(_headline_pair, headline)))
     available = {(row["task"], row["metric"]) for row in rows}
-    scored = [pair for pair in dict.fromkeys(pairs) if pair in available] or list(_first_metrics(rows).items())
-    return [ScoreColumn(*pair, percent=is_share(rows, pair[1])) for pair in scored]
-
-
-def _first_metrics(rows: list[ScoreRow]) -> dict[str, str]:
-    """Return the first metric of each task."""
+    if not available.isdisjoint(pairs):
+        return pairs
     first_metric: dict[str, str] = {}
     for row in rows:
         first_metric.setdefault(row["task"], row["metric"])
-    return first_metric
+    return list(first_metric.items())
 
 
 def _headline_pair(item: Any) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from merkhet.analysis.finding_types import FEW_QUESTIONS
 from merkhet.core import text as fmt
 
 
@@ -27,8 +28,24 @@ class TableCell:
     chance: float | None = None
     interval: str = ""
     """The formatted interval, such as ``[39.3, 43.0]``."""
+    wording_sd: float | None = None
+    """Standard deviation of a score over paraphrases."""
+    spread: str = ""
+    """The formatted standard deviation over paraphrases, such as ``±3.1``."""
+    few: bool = False
+    """Whether the number is of too few questions to be read as a result: it is grey, with its ``n``."""
     tip: str = ""
     """Tooltip in HTML pages, such as the number of questions."""
+
+    @property
+    def size(self) -> str:
+        """The number of questions, if they are too few for a result."""
+        return f"n = {self.n:,}" if self.few and self.n is not None else ""
+
+    @property
+    def aside(self) -> str:
+        """What stands beside the number: interval, spread over paraphrases, and a small number of questions."""
+        return " ".join(filter(None, [self.interval, self.spread, self.size]))
 
 
 @dataclass(frozen=True)
@@ -42,6 +59,12 @@ class TableColumn:
 
 
 Row = tuple[TableCell, ...]
+FEW_NOTE = f"Numbers of fewer than {FEW_QUESTIONS} questions are grey: they are too uncertain to be read as results."
+
+
+def has_few_questions(n: float | None) -> bool:
+    """Return whether a number of questions is too small for a result."""
+    return n is not None and 0 < n < FEW_QUESTIONS
 
 
 @dataclass(frozen=True)
@@ -66,8 +89,17 @@ class ReportTable:
         return f"{self.title} {self.note}".strip()
 
     def has_intervals(self, column: int) -> bool:
-        """Return whether any cell of a column has an interval; ``column`` is an index."""
-        return any(row[column].interval for row in self.rows)
+        """Return whether any cell of a column has an interval or more beside its number; ``column`` is an index."""
+        return any(row[column].aside for row in self.rows)
+
+    def has_few(self) -> bool:
+        """Return whether any cell is of too few questions."""
+        return any(cell.few for row in self.rows for cell in row)
+
+    def without_spreads(self) -> ReportTable:
+        """Return the table without standard deviations over paraphrases."""
+        rows = (tuple(replace(cell, spread="") for cell in row) for row in self.rows)
+        return replace(self, rows=tuple(rows))
 
     def with_labels(self, columns: Mapping[int, str], foot: Mapping[int, str] | None = None) -> ReportTable:
         """Return the table with new labels for some columns and summary rows, given by index."""
@@ -104,8 +136,11 @@ def score_cell(
     n: int | None = None,
     chance: float | None = None,
     tip: str = "",
+    wording_sd: float | None = None,
+    few: bool = False,
 ) -> TableCell:
     """Make a cell with a score and its interval; ``percent`` formats shares in percent."""
+    sd = fmt.finite_or_none(wording_sd)
     return TableCell(
         fmt.score(value, percent=percent),
         fmt.finite_or_none(value),
@@ -115,15 +150,19 @@ def score_cell(
         n,
         fmt.finite_or_none(chance),
         fmt.interval(low, high, percent=percent),
+        sd,
+        "" if sd is None else f"±{fmt.score(sd, percent=percent)}",
+        few,
         tip,
     )
 
 
-def value_cell(content: Any, kind: str) -> TableCell:
+def value_cell(content: Any, kind: str, *, of_questions: bool = True) -> TableCell:
     """Make a cell from a plain value, or from a mapping with ``value``, ``low``, ``high`` and ``n``.
 
     Args:
         kind: ``text``, or a number format of :func:`merkhet.core.text.number`.
+        of_questions: Whether n counts questions, so that a number of few of them is grey.
     """
     estimate = content if isinstance(content, Mapping) else {"value": content}
     if kind == "text":
@@ -137,6 +176,7 @@ def value_cell(content: Any, kind: str) -> TableCell:
         high,
         n=None if n is None or kind in ("points", "signed") else round(n),
         interval=ends,
+        few=of_questions and value is not None and has_few_questions(n),
         tip="" if n is None else f"n = {fmt.count(n)}",
     )
 

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from merkhet.core import text as fmt
+from merkhet.reports._terminal_tables import fits_terminal
 from merkhet.reports.comparison_tables import comparison_report_table
 from merkhet.reports.report_data import ReportData, select_named
 from merkhet.reports.scoreboard import (
@@ -24,10 +26,12 @@ from merkhet.reports.scoreboard import (
     build_scoreboard,
     cell_from_row,
     is_share,
+    order_groups,
     overall_rows,
     rows_by_group,
 )
 from merkhet.reports.table_model import (
+    FEW_NOTE,
     ReportTable,
     Row,
     TableCell,
@@ -41,6 +45,10 @@ from merkhet.reports.table_model import (
 from merkhet.reports.table_writers import as_terminal
 
 _PERCENT = "Shares are in percent, with 95% bootstrap intervals clustered by fact in brackets."
+_SPREAD = (
+    "±, where shown, is the standard deviation over paraphrases: how much the score varies if each relation is asked "
+    "in one of its wordings instead of all. Intervals are over facts alone and do not contain it."
+)
 _BEST = "The best of a column is bold; a baseline only where there are no other models."
 
 
@@ -54,7 +62,7 @@ def report_tables(data: ReportData) -> list[ReportTable]:
     board = run_scoreboard(data)
     tables = [score_report_table(data), all_scores_table(data.scores)]
     for group, rows in rows_by_group(data.scores).items():
-        tables += group_report_tables(rows, group, board).values()
+        tables += group_report_tables(rows, group, board, order=data.group_order(group)).values()
     tables.append(comparison_report_table(data))
     for analysis in data.analyses:
         tables += analysis_tables(analysis)
@@ -95,7 +103,15 @@ def board_table(board: Scoreboard, *, sizes: bool = True, unusable: bool = False
         *(TableColumn(column.label) for column in board.columns),
         *([TableColumn("unusable")] if unusable else []),
     )
-    note = f"{_PERCENT} {_BEST}" if any(score.low is not None for score in board.cells.values()) else _BEST
+    scores = board.cells.values()
+    note = " ".join(
+        [
+            *([_PERCENT] if any(score.low is not None for score in scores) else []),
+            *([_SPREAD] if any(score.wording_sd is not None for score in scores) else []),
+            _BEST,
+            *([f"Without scores: {', '.join(board.absent)}."] if board.absent else []),
+        ]
+    )
     foot_rows = tuple((text_cell(name), *cells, *([TableCell("")] if unusable else [])) for name, cells in foot)
     return ReportTable("scores", "Scores by model.", columns, tuple(rows), note, foot_rows)
 
@@ -137,20 +153,28 @@ def all_scores_table(scores: pa.Table) -> ReportTable:
 
 
 def group_report_tables(
-    scores: Iterable[Mapping[str, Any]], group: str, board: Scoreboard, limit: int | None = None
+    scores: Iterable[Mapping[str, Any]],
+    group: str,
+    board: Scoreboard,
+    limit: int | None = None,
+    order: Sequence[str] = (),
 ) -> dict[ScoreColumn, ReportTable]:
-    """Make a table of groups by models for each headline score that has scores of groups.
+    """Make a table of groups by models for each headline score that has scores of several groups.
 
-    Each table shows the ``limit`` groups with the most questions, largest first.
+    Each table shows the ``limit`` groups with the most questions, in the order of :func:`order_groups`. Scores of few
+    questions are grey.
     """
     tables = {}
     for column, groups in _scores_by_group(scores, group, board).items():
-        lines = [line for line in board.series if any(line in cells for cells in groups.values())]
+        if len(groups) < 2:
+            continue
+        lines = [line for line in board.series if any(key[0] == line for key in board.cells)]
         sizes = {name: max(score.n for score in cells.values()) for name, cells in groups.items()}
+        shown = sorted(groups, key=lambda name: (-sizes[name], name))[:limit]
         rows: list[Row] = []
-        for name in sorted(groups, key=lambda name: (-sizes[name], name))[:limit]:
+        for name in order_groups(shown, order):
             chances = [score.chance for score in groups[name].values() if score.chance is not None]
-            cells = (_board_cell(groups[name].get(line), column) for line in lines)
+            cells = (_board_cell(groups[name].get(line), column, group=True) for line in lines)
             rows.append((text_cell(name), count_cell(sizes[name]), range_cell(chances, percent=column.percent), *cells))
         label = fmt.printable(group)
         heads = (TableColumn(label, number=False), TableColumn("questions"), TableColumn("chance"))
@@ -159,7 +183,12 @@ def group_report_tables(
             f"{column.label} by {label}.",
             (*heads, *(TableColumn(line.label) for line in lines)),
             tuple(rows),
-            _PERCENT if column.percent else "",
+            " ".join(
+                [
+                    *([_PERCENT] if column.percent else []),
+                    *([FEW_NOTE] if any(cell.few for row in rows for cell in row) else []),
+                ]
+            ),
             left_out=len(groups) - len(rows),
         )
     return tables
@@ -218,29 +247,49 @@ def analysis_tables(analysis: Mapping[str, Any]) -> list[ReportTable]:
 
 def _table_from_spec(spec: Mapping[str, Any], name: str) -> ReportTable:
     """Make a table from a table specification in analyses.json."""
+    of_questions = spec.get("unit", "questions") == "questions"
     columns = [(fmt.printable(column["name"]), str(column.get("kind", "text"))) for column in spec["columns"]]
     rows = tuple(
-        tuple(value_cell(value, kind) for value, (_, kind) in zip(row, columns, strict=True))
+        tuple(value_cell(value, kind, of_questions=of_questions) for value, (_, kind) in zip(row, columns, strict=True))
         for row in spec.get("rows") or ()
     )
     heads = tuple(TableColumn(label, number=kind != "text") for label, kind in columns)
-    return ReportTable(name, fmt.printable(spec.get("caption") or ""), heads, rows)
+    table = ReportTable(name, fmt.printable(spec.get("caption") or ""), heads, rows)
+    return replace(table, note=FEW_NOTE) if table.has_few() else table
 
 
 def run_scoreboard(data: ReportData) -> Scoreboard:
     """Build the scoreboard of a run from the headline scores and main methods of its suite."""
     return build_scoreboard(
-        data.scores, data.suite.get("headline") or (), data.baselines(), data.suite.get("main_methods") or ()
+        data.scores,
+        data.suite.get("headline") or (),
+        data.baselines(),
+        data.suite.get("main_methods") or (),
+        data.models(),
     )
 
 
-def _board_cell(score: ScoreCell | None, column: ScoreColumn, *, best: bool = False) -> TableCell:
+def _board_cell(score: ScoreCell | None, column: ScoreColumn, *, best: bool = False, group: bool = False) -> TableCell:
+    """Make the cell of a score; ``group`` says whether it is of a group of questions, not of a whole task."""
     if score is None:
         return TableCell(fmt.DASH, tip="not asked")
+    percent = column.percent
     chance = "" if score.chance is None else f", chance {fmt.score(score.chance, percent=column.percent)}"
     tip = f"n = {score.n:,}, {score.unusable:,} unusable{chance}"
+    if score.wording_sd is not None:
+        sd = fmt.score(score.wording_sd, percent=percent)
+        tip += f"; standard deviation over paraphrases {sd} ({fmt.counted(score.wording_n, 'fact')})"
     return score_cell(
-        score.value, score.low, score.high, percent=column.percent, best=best, n=score.n, chance=score.chance, tip=tip
+        score.value,
+        score.low,
+        score.high,
+        percent=percent,
+        best=best,
+        n=score.n,
+        chance=score.chance,
+        tip=tip,
+        wording_sd=score.wording_sd,
+        few=group and score.few,
     )
 
 
@@ -264,6 +313,7 @@ def score_table(
     width: int | None = None,
     baselines: Collection[str] = (),
     main_methods: Collection[str] = (),
+    models: Iterable[str] = (),
 ) -> Table | Group:
     """Render the table of models by headline scores for a terminal.
 
@@ -275,9 +325,14 @@ def score_table(
         width: Maximum characters per line; by default, the width of the terminal.
         baselines: Models that are marked as best only if there are no other models.
         main_methods: Methods to show. All methods are shown for a model and task that has none of them.
+        models: Models in the order of the study.
     """
-    board = build_scoreboard(scores, headline, baselines, main_methods)
+    board = build_scoreboard(scores, headline, baselines, main_methods, models)
     if not board.columns:
         return Table("no scores yet", box=None, pad_edge=False)
     table = board_table(board, sizes=False).with_labels({0: ""})
-    return as_terminal(table, Console().width if width is None else width)
+    width = Console().width if width is None else width
+    rendered = as_terminal(table, width)
+    if any(cell.spread for row in table.rows for cell in row) and fits_terminal(table, width):
+        return Group(rendered, Text("[ ] 95% interval over facts, ± standard deviation over paraphrases", style="dim"))
+    return rendered

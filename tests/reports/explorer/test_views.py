@@ -9,6 +9,8 @@ import pytest
 from explored_runs import PLACES, WORDS
 from plain_views import PlainRun
 
+from merkhet.analysis.finding_types import FEW_QUESTIONS
+
 RESULTS = ("right", "wrong", "unusable", "tied")
 
 
@@ -167,3 +169,10 @@ def test_what_means_nothing_is_refused_in_words(served, view, params, said):
 def test_a_page_beyond_the_last_is_empty_and_says_how_many_there_are(served):
     found = served.get("questions", page=10**12 - 1)
     assert found["questions"] == [] and found["total"] == 180
+
+
+def test_heads_of_columns_are_short_and_distinct_and_the_page_knows_which_counts_are_few(served):
+    about = served.get("run")
+    assert about["few"] == FEW_QUESTIONS
+    short = [way["short"] for way in about["ways"]]
+    assert len(set(short)) == len(short) and max(map(len, short)) <= 40

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from merkhet.analysis.finding_types import FEW_QUESTIONS
 from merkhet.core import SLOT
 from merkhet.core.schemas import ANSWERS, CANDIDATES, QUESTIONS
 from merkhet.core.text import finite_or_none
 from merkhet.questions.sense_text import fill_word
+from merkhet.reports._labels import shorten_labels
 from merkhet.reports._question_samples import sample_note
 from merkhet.reports.explorer._fact_proofs import build_proofs
 from merkhet.reports.explorer._filters import (
@@ -31,6 +33,8 @@ SORTS = ("run", "hardest", "easiest", "rank", "text", "difference")
 _RESULT_NAMES = (*RESULTS, TIED)
 _VERDICT_NAMES: dict[int | None, str | None] = {None: None, **{code: name for name, code in RESULTS.items()}}
 _MAX_VALUES, _MAX_CANDIDATES, _MAX_QSET, _MAX_GOLDS = 80, 2000, 200, 8
+_MAX_LABEL = 40
+"""Maximum characters of a label in a column head."""
 _MAX_PAGE_SIZE = 100
 _MAX_REPLIES = 8
 _ANSWER_COLUMNS = (
@@ -55,13 +59,17 @@ class Views:
         if not self.tables.answer_count:
             notes.append("This run has no answers.")
         kinds = {str(model.get("name")): model.get("kind") for model in self.record.get("models") or ()}
+        short = shorten_labels((way.label for way in self.tables.ways), _MAX_LABEL)
         return {
             "title": self.title,
             "name": self.folder.resolve().name,
             **{name: self.record.get(name) for name in ("suite", "date", "command")},
             "questions": self.tables.question_count,
             "answers": self.tables.answer_count,
-            "ways": [{**vars(way), "kind": kinds.get(way.model)} for way in self.tables.ways],
+            "ways": [
+                {**vars(way), "kind": kinds.get(way.model), "short": short[way.label]} for way in self.tables.ways
+            ],
+            "few": FEW_QUESTIONS,
             "facets": {name: len(self.tables.facets[name]) for name in FACETS},
             "has_facts": self.tables.has_facts,
             "notes": [*notes, *self.tables.notes],

@@ -8,6 +8,7 @@ from merkhet.engine.plan import Plan
 from merkhet.engine.resolve_study import ResolvedStudy
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
+from merkhet.engine.suite_card import ScoringRule
 from merkhet.questions.question_files import QuestionSet
 from merkhet.suites.lama_tk.build import make_temporal_questions
 from merkhet.suites.lama_tk.options import TASKS, LamaTkOptions
@@ -23,6 +24,10 @@ class LamaTk(Suite):
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
         """Build questions from the study's published table or folder of facts with times."""
         return make_temporal_questions(study, home)
+
+    def scoring(self, study: Study) -> ScoringRule:
+        """Return the scoring rule: questions for the one before and the one after are no paraphrases."""
+        return ScoringRule(distinct_templates=("order",))
 
     def memorize_plan(self, resolved: ResolvedStudy, command: str) -> Plan:
         """Return the plan of a memorizing experiment."""

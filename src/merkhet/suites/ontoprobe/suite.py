@@ -19,7 +19,7 @@ from merkhet.knowledge.ontology import read_ontology
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.splits import check_splits
-from merkhet.suites.ontoprobe.analyses.premise_effects import premises
+from merkhet.suites.ontoprobe.analyses.premise_effects import CONTROL, SETTINGS, premises
 from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
 from merkhet.suites.ontoprobe.analyses.task_scores import memorizing
 from merkhet.suites.ontoprobe.options import (
@@ -150,6 +150,7 @@ SUITE = OntoProbe(
     headline=tuple((task, "mrr") for task in MEMORIZING),
     named_headline=tuple((f"{task}-choice", "accuracy") for task in MEMORIZING),
     main_methods=("multiple-mean",),
+    group_order={"premises": (*SETTINGS, CONTROL)},
     printed_analyses=("premises",),
     defaults={
         "knowledge": ["ontology"],

@@ -123,12 +123,13 @@ function draw(compared, result, labels, params) {
     return el("td", { class: `cell ${key}` }, link);
   };
   const [first, second] = labels.map((label) => bdi(label));
-  const grid = el("table", { class: "two-by-two", "aria-label": "Both, one or neither right" },
+  const grid = el("table", { class: `two-by-two${judged < run.about.few ? " few" : ""}`, "aria-label": "Both, one or neither right" },
     el("thead", {}, el("tr", {}, el("td"), el("th", { scope: "col" }, second.cloneNode(true), " right"), el("th", { scope: "col" }, second.cloneNode(true), " wrong"))),
     el("tbody", {},
       el("tr", {}, el("th", { scope: "row" }, first.cloneNode(true), " right"), cell("both"), cell("first")),
       el("tr", {}, el("th", { scope: "row" }, first.cloneNode(true), " wrong"), cell("second"), cell("neither"))));
-  arrange(table, [el("div", { class: "scroll" }, grid), ...comparisonText(compared, counts, judged, first, second, cell)]);
+  const fewNote = judged && judged < run.about.few && el("p", { class: "note" }, `Grey: fewer than ${run.about.few} questions (n = ${count(judged)}), too few to be read as a result.`);
+  arrange(table, [el("div", { class: "scroll" }, grid), fewNote, ...comparisonText(compared, counts, judged, first, second, cell)]);
   const ways = labels.map((label) => run.about.ways.findIndex((way) => way.label === label));
   results.classList.remove("waiting");
   const summary = params.get("cell") ? `${plural(result.total, "question")}: ${names[params.get("cell")]}` : plural(result.total, "question");

@@ -23,7 +23,7 @@ export function questionTable(rows, ways, { difference = null, remember = false,
   if (remember) list.ids = rows.map((row) => row.id);
   const labels = run.about.ways.map((way) => visible(way.label));
   const few = ways.length <= COLUMNS;
-  const heads = few ? ways.map((way) => el("th", { scope: "col", class: "outcome" }, el("span", { class: "clamp", title: labels[way] }, bdi(labels[way])))) : [el("th", { scope: "col" }, "right")];
+  const heads = few ? ways.map((way) => el("th", { scope: "col", class: "outcome" }, el("span", { class: "clamp", title: labels[way] }, bdi(visible(run.about.ways[way].short))))) : [el("th", { scope: "col" }, "right")];
   if (difference) heads.push(el("th", { scope: "col", class: "number" }, "ranks apart"));
   const lines = rows.map((row) => {
     const link = el("a", { href: hash("question", { id: row.id }), class: "asked", data: { focus: row.id } }, prompt(row));

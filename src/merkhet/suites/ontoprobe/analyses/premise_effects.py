@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -25,7 +26,7 @@ from merkhet.analysis.resampled_means import (
     resampled_means,
 )
 from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Figure, Line, Row, Table, TableRow, make_columns
-from merkhet.core.text import counted, percent
+from merkhet.core.text import counted, join_names, percent
 from merkhet.metrics.metrics import MRR, Metric
 from merkhet.metrics.ranks import FloatArray
 from merkhet.suites.ontoprobe.analyses.task_scores import CHOICE, accuracy_metric, chance_level, first_lines
@@ -47,9 +48,10 @@ _EXPLANATION = (
     "reciprocal rank in the memorizing task, P2 by its rank when the model is asked about the meaningless word alone; "
     "the middle premise of an odd number counts as memorized. In multiple choice, a premise is memorized if the model "
     "answered its question correctly. Scores of one rule have 95% bootstrap intervals over facts. Means over rules and "
-    "models are unweighted; their intervals resample the facts of each rule for all models and settings at once, which "
-    "pairs them by fact. In the control (OT/EX), P1 is in the text but about something else; its score is the rank of "
-    "the answer of that other premise, which does not follow. The MRR that a model gains by reading both premises has "
+    "models are unweighted, over the rules that were asked in every setting; their intervals resample the facts of "
+    "each rule for all models and settings at once, which pairs them by fact. In the control (OT/EX), P1 is in "
+    "the text but about something else; its score is the rank of the answer of that other premise, "
+    "which does not follow. The MRR that a model gains by reading both premises has "
     "two parts: one needs the right P1 (EX/EX less control), the other occurs with any P1 (control less the MRR with "
     "neither in the text). A model applies the rule if the first part is larger, and repeats what it has read if the "
     "second part is larger: that is, if the whole 95% interval of their difference, over the rules with a control, is "
@@ -70,13 +72,16 @@ def premises(inputs: AnalysisInput) -> Analysis | None:
     effects = [finding for model in scores.models for finding in scores.effects(model)]
     figures = [scores.figure(model) for model in scores.models]
     tables = [scores.table(model) for model in scores.models]
-    means = scores.overall_means()
+    rules = scores.shared_rules(scores.models, scores.asked_settings(scores.models))
+    means = scores.overall_means(rules)
     if means:
-        caption = "MRR by how the premises are given, mean over rules and"
-        figures.insert(0, _figure(f"{caption} {counted(len(scores.models), 'model')}.", _bars(means)))
+        caption = "MRR by how the premises are given, mean over "
+        caption += "rules and" if rules == scores.rules(scores.models) else f"{_name_rules(rules)} and"
+        caption += f" {counted(len(scores.models), 'model')}."
+        figures.insert(0, _figure(caption, _bars(means)))
         columns = make_columns("P1", *(f"P2 {second}:share" for second in PREMISE_STATES))
         rows = [(first, *(means.get(f"{first}/{second}") for second in PREMISE_STATES)) for first in PREMISE_STATES]
-        tables.insert(0, Table(f"{caption} {counted(len(scores.models), 'model')}.", columns, tuple(rows)))
+        tables.insert(0, Table(caption, columns, tuple(rows)))
     return Analysis(
         "premises",
         "Reasoning: premises read, memorized or missing",
@@ -150,21 +155,35 @@ class _PremiseScores:
         """Return the rules that at least one of the models answered questions about."""
         return [rule for rule in RULES if any(key[0] == rule and key[1] in models for key in self.groups)]
 
-    def rows(self, model: str, settings: Sequence[str], rules: Sequence[str]) -> Iterator[tuple[str, TableRow]]:
-        """Yield each premise setting that the model answered, with its mean over rules and its score for each rule."""
-        for setting in settings:
-            mean = self._mean_over_rules(model, setting)
-            if mean is not None:
-                yield setting, (estimate_from_draws(*mean), *(self.cells.get((rule, model, setting)) for rule in rules))
+    def asked_settings(self, models: Sequence[str]) -> list[str]:
+        """Return the settings, other than the control, of which at least one of the models answered questions."""
+        return [setting for setting in SETTINGS if any(key[1] in models and key[2] == setting for key in self.groups)]
 
-    def _mean_over_rules(self, model: str, setting: str) -> tuple[FloatArray, int] | None:
+    def shared_rules(self, models: Sequence[str], settings: Sequence[str]) -> list[str]:
+        """Return the rules of which every model answered questions in every setting; only these are averaged."""
+        needed = list(itertools.product(models, settings))
+        return [rule for rule in RULES if needed and all((rule, *key) in self.groups for key in needed)]
+
+    def rows(
+        self, model: str, settings: Sequence[str], rules: Sequence[str], shared: Sequence[str]
+    ) -> Iterator[tuple[str, TableRow]]:
+        """Yield each premise setting with its mean over the ``shared`` rules and its score for each rule.
+
+        A setting that the model was not asked in has empty cells.
+        """
+        for setting in settings:
+            mean = self._mean_over_rules(model, setting, shared)
+            cells = [self.cells.get((rule, model, setting)) for rule in rules]
+            yield setting, (None if mean is None else estimate_from_draws(*mean), *cells)
+
+    def _mean_over_rules(self, model: str, setting: str, rules: Sequence[str]) -> tuple[FloatArray, int] | None:
         """Average the scores of a premise setting over rules, unweighted.
 
         Returns:
-            Mean and resampled means with the number of questions, or None if no rule has the setting.
+            Mean and resampled means with the number of questions, or None unless all ``rules`` have the setting.
         """
-        keys = [(rule, model, setting) for rule in RULES if (rule, model, setting) in self.groups]
-        if not keys:
+        keys = [(rule, model, setting) for rule in rules]
+        if not keys or not all(key in self.groups for key in keys):
             return None
         return average_draws(self.draws[key] for key in keys), sum(len(self.groups[key]) for key in keys)
 
@@ -172,28 +191,34 @@ class _PremiseScores:
         """Make a model's table of scores by premise setting and rule, with means over rules."""
         rules = self.rules([model])
         rows: list[TableRow] = []
-        for setting, cells in self.rows(model, (*SETTINGS, CONTROL), rules):
+        shared = self.shared_rules([model], self.asked_settings([model]))
+        has_control = any(key[1:] == (model, CONTROL) for key in self.groups)
+        for setting, cells in self.rows(model, (*SETTINGS, *([CONTROL] if has_control else [])), rules, shared):
             first, _, second = setting.partition("/")
             rows.append(("another (control)" if setting == CONTROL else first, second, *cells))
-        columns = make_columns("P1", "P2", "all rules:share", *(f"{rule}:share" for rule in rules))
-        return Table(f"{model}: MRR by how the premises are given.", columns, tuple(rows))
+        columns = make_columns("P1", "P2", f"{_mean_label(shared, rules)}:share", *(f"{rule}:share" for rule in rules))
+        return Table(f"{model}: MRR by how the premises are given.{_note_mean(shared, rules)}", columns, tuple(rows))
 
     def figure(self, model: str) -> Figure:
         """Make a model's figure with a panel for each rule and a bar for each of the nine premise settings."""
         bars: list[Row] = []
         for rule in RULES:
-            cells = {key: self.cells[rule, model, key] for key in SETTINGS if (rule, model, key) in self.cells}
-            bars += _bars(cells, panel=rule, model=model)
+            cells = {key: self.cells.get((rule, model, key)) for key in SETTINGS}
+            if any(cells.values()):
+                bars += _bars(cells, panel=rule, model=model)
         return _figure(f"{model}: MRR by rule and premises.", bars)
 
-    def overall_means(self) -> dict[str, Estimate]:
-        """Average the scores of each of the nine premise settings over rules, then over models."""
-        means = {}
-        for setting in SETTINGS:
-            model_means = [mean for model in self.models if (mean := self._mean_over_rules(model, setting))]
-            if model_means:
-                n = sum(count for _, count in model_means)
-                means[setting] = estimate_from_draws(average_draws(draws for draws, _ in model_means), n)
+    def overall_means(self, rules: Sequence[str]) -> dict[str, Estimate | None]:
+        """Average the scores of each of the nine premise settings over rules, then over models.
+
+        A setting that was not asked is None. Return an empty mapping without ``rules``.
+        """
+        means: dict[str, Estimate | None] = {}
+        for setting in SETTINGS if rules else ():
+            model_means = [self._mean_over_rules(model, setting, rules) for model in self.models]
+            known = [mean for mean in model_means if mean is not None]
+            n = sum(count for _, count in known)
+            means[setting] = estimate_from_draws(average_draws(draws for draws, _ in known), n) if known else None
         return means
 
     def effects(self, model: str) -> list[Finding]:
@@ -325,11 +350,33 @@ def _has_ranks(inputs: AnalysisInput, line: Line, ids: dict[str, str]) -> bool:
     return any(bool(answers[name]["gold_ranks"]) for name in ids if name in answers)
 
 
-def _bars(cells: dict[str, Estimate], **columns: str) -> list[Row]:
+def _bars(cells: dict[str, Estimate | None], **columns: str) -> list[Row]:
     return [
-        {**columns, "x": setting.partition("/")[0], "bar": setting.partition("/")[2], **asdict(cell)}
+        {
+            **columns,
+            "x": setting.partition("/")[0],
+            "bar": setting.partition("/")[2],
+            **asdict(Estimate(None) if cell is None else cell),
+        }
         for setting, cell in cells.items()
     ]
+
+
+def _name_rules(rules: Sequence[str]) -> str:
+    return f"{counted(len(rules), 'rule')} ({join_names(list(rules))})"
+
+
+def _mean_label(shared: Sequence[str], rules: Sequence[str]) -> str:
+    return "all rules" if not shared or list(shared) == list(rules) else f"mean of {counted(len(shared), 'rule')}"
+
+
+def _note_mean(shared: Sequence[str], rules: Sequence[str]) -> str:
+    """Say which rules a mean is over, if they are not all of them."""
+    if list(shared) == list(rules):
+        return ""
+    if not shared:
+        return " No rule was asked in every setting, so there is no mean over rules."
+    return f" The mean is over the rules that were asked in every setting: {join_names(list(shared))}."
 
 
 def _figure(caption: str, bars: list[Row]) -> Figure:
@@ -344,12 +391,16 @@ def _choice_table(inputs: AnalysisInput) -> Table | None:
     scores = _PremiseScores(inputs, None, CHOICE)
     rules = scores.rules(scores.models)
     rows: list[TableRow] = []
+    settings = [f"{first}/EX" for first in PREMISE_STATES]
+    asked = [setting for setting in settings if setting in scores.asked_settings(scores.models)]
+    shared = scores.shared_rules(scores.models, asked)
     for model in scores.models:
-        for setting, cells in scores.rows(model, [f"{first}/EX" for first in PREMISE_STATES], rules):
+        for setting, cells in scores.rows(model, settings, rules, shared):
             rows.append((model, setting.partition("/")[0], *cells))
     if not rows:
         return None
     chance = percent(chance_level(inputs, sorted({name for ids in scores.groups.values() for name in ids})))
     caption = f"Multiple choice with P2 in the text: accuracy by how P1 is given; chance is {chance}."
-    columns = make_columns("Model", "P1", "all rules:share", *(f"{rule}:share" for rule in rules))
+    caption += _note_mean(shared, rules)
+    columns = make_columns("Model", "P1", f"{_mean_label(shared, rules)}:share", *(f"{rule}:share" for rule in rules))
     return Table(caption, columns, tuple(rows))

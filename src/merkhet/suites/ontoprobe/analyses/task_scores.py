@@ -147,19 +147,18 @@ class _MemorizingScores:
 
     @cached_property
     def columns(self) -> list[_TableColumn]:
-        """Columns of the tables: baselines first, then each model with manual templates and with soft templates."""
+        """Columns of the tables in the order of the study: each model with manual templates and with soft templates."""
         models = list(dict.fromkeys(variant.line.model for variants in self.variants.values() for variant in variants))
         order = [model for model in dict.fromkeys(line.model for line in self.inputs.usable) if model in models]
-        baselines = [_TableColumn(model, (model,), baseline=True) for model in order if model in self.inputs.baselines]
-        others = [model for model in order if model not in self.inputs.baselines]
         columns = []
-        for base in dict.fromkeys(base_model(model) for model in others):
-            soft = [model for model in others if model != base and base_model(model) == base]
-            if base in others:
-                columns.append(_TableColumn(f"{base}, manual" if soft else base, (base,)))
+        for base in dict.fromkeys(map(base_model, order)):
+            soft = [model for model in order if model != base and base_model(model) == base]
+            if base in order:
+                is_baseline = base in self.inputs.baselines
+                columns.append(_TableColumn(f"{base}, manual" if soft else base, (base,), is_baseline))
             if soft:
                 columns.append(_TableColumn(f"{base}, soft", tuple(sorted(soft))))
-        return baselines + columns
+        return columns
 
     @cached_property
     def means(self) -> dict[tuple[str, Variant, str], float]:
