@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
-from merkhet.core.schemas import FACTS, QUESTIONS, make_table, read_table, write_table
+from merkhet.core.schemas import ANSWERS, FACTS, QUESTIONS, make_table, read_table, write_table
 
 GOOD = {"prompt": "[MASK] is big.", "answers": ["Jupiter"], "target": "Jupiter", "choices": ["Jupiter", "Mars"]}
 
@@ -120,3 +121,14 @@ def test_a_file_of_another_kind_or_none(tmp_path):
 def refusal_of(folder, name) -> str:
     (folder / name).write_text("x")
     return refusal(QUESTIONS, folder / name)
+
+
+def test_a_column_that_an_older_file_lacks_is_null(tmp_path):
+    row = {"question_id": "q", "model": "m", "probe": "rank", "method": "sum", "prediction": "a"}
+    path = tmp_path / "answers.parquet"
+    pq.write_table(make_table(ANSWERS, [row]).drop_columns(["tied_first", "right"]), path)
+    columns = ["question_id", "model", "probe", "method", "prediction", "tied_first"]
+    (read,) = read_table(ANSWERS, path, columns=columns).to_pylist()
+    assert (read["prediction"], read["tied_first"], read["right"]) == ("a", None, None)
+    pq.write_table(make_table(ANSWERS, [row]).drop_columns(["model"]), path)
+    assert "the column 'model' is missing" in refusal(ANSWERS, path)
