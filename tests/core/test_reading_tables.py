@@ -10,7 +10,7 @@ import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
-from merkhet.core.schemas import FACTS, QUESTIONS, make_table, read_table, write_table
+from merkhet.core.schemas import ANSWERS, FACTS, QUESTIONS, make_table, read_table, write_table
 
 GOOD = {"prompt": "[MASK] is big.", "answers": ["Jupiter"], "target": "Jupiter", "choices": ["Jupiter", "Mars"]}
 
@@ -153,3 +153,14 @@ def test_all_faults_of_a_parquet_file_are_named_with_labels(tmp_path):
     assert any("row 3: end 1980 is before start 1990 for 'a'" in fault for fault in faults)
     assert any("row 4: repeats" in fault and "('a p b')" in fault for fault in faults)
     assert "f_1" not in "".join(faults)
+
+
+def test_a_column_that_an_older_file_lacks_is_null(tmp_path):
+    row = {"question_id": "q", "model": "m", "probe": "rank", "method": "sum", "prediction": "a"}
+    path = tmp_path / "answers.parquet"
+    pq.write_table(make_table(ANSWERS, [row]).drop_columns(["tied_first", "right"]), path)
+    columns = ["question_id", "model", "probe", "method", "prediction", "tied_first"]
+    (read,) = read_table(ANSWERS, path, columns=columns).to_pylist()
+    assert (read["prediction"], read["tied_first"], read["right"]) == ("a", None, None)
+    pq.write_table(make_table(ANSWERS, [row]).drop_columns(["model"]), path)
+    assert "the column 'model' is missing" in refusal(ANSWERS, path)

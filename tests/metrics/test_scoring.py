@@ -131,6 +131,15 @@ def test_tied_tops_are_shared_in_f1_and_ranked_by_expectation():
     assert one(table, metric="mrr")["value"] == pytest.approx((1 + 1 / 2) / 2)
 
 
+def test_equal_ranks_have_an_interval_of_no_width():
+    first, third = (score([answer(f"q{i}", rank=rank) for i in range(4)], [get_metric("mean-rank")]) for rank in (1, 3))
+    for table, rank in ((first, 1.0), (third, 3.0)):
+        row = one(table, metric="mean-rank")
+        assert (row["value"], row["low"], row["high"]) == (rank, rank, rank)
+    share = one(score([answer(f"q{i}") for i in range(4)]), metric="r@1")
+    assert share["low"] < share["value"] == share["high"] == 1.0
+
+
 def test_a_metric_without_chance_has_none():
     import numpy as np
 

@@ -307,7 +307,7 @@ def read_table(
 
     Args:
         complete: Function that adds missing values to hand-written rows in place, before ids are computed.
-        columns: Columns to read from a Parquet file, all by default; the other columns are null.
+        columns: Columns to read from a Parquet file, all by default; the other columns, and missing ones, are null.
 
     Raises:
         InputError: The file is missing or damaged, or a row is invalid.
@@ -319,7 +319,8 @@ def read_table(
     if path.suffix != ".parquet":
         raise InputError(f"{path}: a table of {kind.name} must be a .parquet or .jsonl file")
     try:
-        table = pq.read_table(path, columns=columns, page_checksum_verification=True)
+        present = None if columns is None else [name for name in columns if name in pq.read_schema(path).names]
+        table = pq.read_table(path, columns=present, page_checksum_verification=True)
     except PARQUET_ERRORS as error:
         reason = first_line(error).rstrip(".")
         raise InputError(f"{path} is not a complete Parquet file ({reason}). Create or download it again.") from error

@@ -215,9 +215,9 @@ def _widened_quantile(influences: FloatArray, level: float) -> float:
 def constant_interval(value: float, clusters: int, level: float) -> tuple[float, float]:
     """Return the interval of the mean of equal values: exact binomial for 0 and 1, otherwise of zero width."""
     bound = ((1.0 - level) / 2.0) ** (1.0 / clusters)
-    if value >= 1.0:
+    if value == 1.0:
         return bound, 1.0
-    if value <= 0.0:
+    if value == 0.0:
         return 0.0, 1.0 - bound
     return value, value
 

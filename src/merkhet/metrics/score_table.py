@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, SCORES, make_table
 from merkhet.metrics.answer_table import AnswerTable, Cell, IntArray, TableResponses
-from merkhet.metrics.bootstrap import averaged_interval, class_weights
+from merkhet.metrics.bootstrap import Interval, averaged_interval, class_weights
 from merkhet.metrics.clusters import Clusters, question_clusters
 from merkhet.metrics.corrections import chance_adjusted
 from merkhet.metrics.metrics import Metric, MetricNotApplicableError, Responses
@@ -135,10 +136,16 @@ def _score_group(
         if classes is None
         else averaged_interval(values, clusters.facts[codes], class_codes, seed=seed)
     )
+    if not metric.share and np.ptp(values) == 0.0 and np.isfinite(interval.low):
+        # The binomial interval of equal values is for shares.
+        interval = Interval(interval.value, interval.value, interval.value)
     chance = None
     if metric.chance and is_answered.any():
         chances = cell.values(metric, chance=True, wrong=wrong)[members]
         chance = float(np.mean(chances * class_weights(class_codes)))
+        if math.isclose(chance, interval.value, rel_tol=1e-12, abs_tol=1e-12):
+            # Rounding must not put a scorer that ties all candidates above or below chance.
+            chance = interval.value
     row = {
         "metric": metric.name,
         "n": len(codes),

@@ -95,7 +95,8 @@ def expected_reciprocal_mean_rank(golds: GoldRanks) -> FloatArray:
             has_group = groups > number
             integrand[has_group] *= transforms[codes[firsts[has_group] + number]]
         below = times[0] / np.expm1(_STEP) - mean_sums[begin : begin + size] * times[0] ** 2 / np.expm1(2.0 * _STEP)
-        values[rows] = counts[rows] * _STEP * (integrand @ times + below)
+        # Unlike a matrix product, the sum of a row does not depend on other rows.
+        values[rows] = counts[rows] * _STEP * (np.multiply(integrand, times, out=integrand).sum(axis=1) + below)
     return values
 
 
