@@ -39,7 +39,7 @@ ABOUT = {
     "empty_domains": ["music"],
     "remarks": ["One\nremark."],
     "sources": ["pack elements"],
-    "review": {"judged_good": 3, "poor_templates": [], "agreement": ["one and two: kappa 0.50 on 1 questions"]},
+    "review": {"judged_good": 3, "poor_templates": [], "agreement": ["one and two: kappa 0.50 on 1 question"]},
 }
 
 
@@ -82,7 +82,7 @@ def test_the_card_is_for_people_too():
     text = card_markdown(make_card(made(), suite="kmir", seed=3, knowledge=["elements"], names={}))
     for line in (
         "# kmir: data card",
-        "4 questions from 1 facts.",
+        "4 questions from 1 fact.",
         "| completion | 3 | 75.0% |",
         "| filter | completion | checking | left out |",
         "| sensitive | 1,200 → 1,100 | 20 → 20 | 100 |",

@@ -163,7 +163,9 @@ def test_a_forest_plot_fills_what_is_told_from_nothing():
     chart = difference_chart(pairs)
     drawn = Drawn(chart)
     points = [element for _, element in drawn.points()]
-    assert [element.get("fill") for element in points] == [COLOURS[0], "white", "white"]
+    assert [element.get("fill") for element in points] == [COLOURS[0], "white", COLOURS[0]], (
+        "by p alone, as the caption says"
+    )
     assert "t R@1: a − b: 15.0 [8.0, 22.0], p = 0.200" in drawn.marks()
     intervals = next(one for one in drawn.elements() if one.get("stroke-width") == "1.5").get("d").split("M")[1:]
     ends = [[float(part.split(",")[0]) for part in interval.split("L")] for interval in intervals]
