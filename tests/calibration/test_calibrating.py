@@ -168,7 +168,7 @@ def refusing(model, questions, methods=()):
 REFUSED = (
     (breaking, r"^the probe breaking failed with ValueError: no such layer \(test_calibrating\.py, line \d+\)$"),
     (forgetful, "the probe forgetful gave no answer to 2 of 4 questions; return an answer with the reason as unusable"),
-    (talkative, "the probe talkative answered 1 questions that were not asked"),
+    (talkative, "the probe talkative answered 1 question without being asked"),
     (patchy, "the probe patchy answered 1 of 4 questions by another method than multiple-mean, its first"),
     (formless, r"the probe formless returned a str; it must return records\.Answer only"),
     (refusing, r"refusing cannot be calibrated: .*masked models: this probe is for pictures; causal models: this"),

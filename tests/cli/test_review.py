@@ -26,7 +26,7 @@ def test_from_questions_to_a_sheet_and_back(merkhet, built: Path, tmp_path: Path
     filled(tmp_path / "sheet.csv", tmp_path / "two.csv", lambda number: "bad" if number == 1 else "")
     arguments = ("review", built, "--verdicts", "one.csv", "--verdicts", "two.csv", "--out", "new", "--least", 1)
     said = merkhet(*arguments, check=0).stdout
-    assert "12 questions judged: 4 good, 4 bad, 4 unsure\none.csv and two.csv: kappa 1.00 on 1 questions\n" in said
+    assert "12 questions judged: 4 good, 4 bad, 4 unsure\none.csv and two.csv: kappa 1.00 on 1 question\n" in said
     assert "4 left out, 56 questions: new/questions.parquet" in said and "bad more often than good: " in said
     content = json.loads(merkhet(*arguments, "--json", check=0).stdout)
     assert content["judged"] == {"good": 4, "bad": 4, "unsure": 4} and len(content["left_out"]) == 4

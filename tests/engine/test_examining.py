@@ -78,7 +78,7 @@ def test_analyses_are_written_shown_and_made_again_when_the_corpus_alone_has_cha
     (corpus / "b.txt").write_text("More.")
     after = start()
     changed = {name for name, key in done(tmp_path / "run").items() if before[name] != key}
-    assert changed == {"examine", "report"}
+    assert changed == {"examine", "analyse", "report"}
     assert "The corpus has 85 paragraphs" in after.report.read_text(encoding="utf-8")
 
 

@@ -191,7 +191,7 @@ def test_every_task_is_scored_by_itself_and_the_order_of_recalls_does_not_matter
     }
     mixed = recalls.take(pa.array(np.random.default_rng(0).permutation(100)))
     assert scores_of_recalls(statements, mixed) == rows
-    with pytest.raises(MerkhetError, match="1 statements have no recall; the first is statement000000"):
+    with pytest.raises(MerkhetError, match="1 statement has no recall; the first is statement000000"):
         align_recalls(statements, recalls.slice(1))
     assert scores_of_recalls(statements.slice(0, 0), recalls.slice(0, 0)) == []
 

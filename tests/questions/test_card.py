@@ -39,7 +39,7 @@ ABOUT = {
     "empty_domains": ["music"],
     "remarks": ["One\nremark."],
     "sources": ["pack elements"],
-    "review": {"judged_good": 3, "poor_templates": [], "agreement": ["one and two: kappa 0.50 on 1 questions"]},
+    "review": {"judged_good": 3, "poor_templates": [], "agreement": ["one and two: kappa 0.50 on 1 question"]},
 }
 
 

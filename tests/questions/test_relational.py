@@ -364,8 +364,8 @@ def test_what_cannot_be_made_is_said(tmp_path: Path) -> None:
     found = small(tmp_path, facts, schema, ["b0", "b1", "b2", "b3", "b4", "beast"])
     remarks = "\n".join(found.about["remarks"])
     assert "the hierarchy 'kinds' has only one category (beast)" in remarks
-    assert "the predicate 'eats' has no templates: nothing is asked about its 1 facts" in remarks
-    assert "'weight' has 1 subjects with a number; a question needs four" in remarks
+    assert "the predicate 'eats' has no templates: nothing is asked about its 1 fact" in remarks
+    assert "'weight' has 1 subject with a number; a question needs four" in remarks
     assert "kind: 5 facts are not checked: no wrong name is available" in remarks
     assert found.about["empty_domains"] == ["geography", "law"]
 

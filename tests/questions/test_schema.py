@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
             ),
             (("frames", "checking"), ["Is it true? [MASK]."], "must name {statement} exactly once"),
             (("frames", "checking"), ["{statement} [MASK] or [MASK]"], "has 2 slots"),
-            (("frames", "choices"), ["{choices}: {statement} [MASK]"], "has 1 slots; write [MASK] nowhere"),
+            (("frames", "choices"), ["{choices}: {statement} [MASK]"], "has 1 slot; write [MASK] nowhere"),
             (("frames", "chekking"), ["x"], "there are no frames for 'chekking'; did you mean 'checking'?"),
             (("relationen",), {}, "there is no key 'relationen'; did you mean 'relations'?"),
         ],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from merkhet.analysis.differences import format_p, format_points, format_size
 from merkhet.analysis.finding_types import FEW, FEW_QUESTIONS, TRAINED_ONCE, UNMEASURED, Finding, Kind, Verdict
-from merkhet.core.text import metric_label, quote_name
+from merkhet.core.text import counted, metric_label, quote_name
 from merkhet.metrics.metrics import get_metric, is_metric
 
 ONE_TRAINING = (
@@ -54,10 +54,11 @@ def format_finding(finding: Finding) -> str:
     row = {"difference": finding.value or 0.0, "low": finding.low, "high": finding.high, "metric": finding.metric}
     points = format_points({**row, "share": share})
     if finding.reason == TRAINED_ONCE:
-        return f"{points} over {finding.n:,} questions, for one training"
-    text = f"{points} over {finding.trainings} trainings"
+        return f"{points} over {counted(finding.n or 0, 'question')}, for one training"
+    text = f"{points} over {counted(finding.trainings or 0, 'training')}"
     if finding.reason == FEW:
-        return f"{text}; {finding.n} questions are too few for a verdict (fewer than {FEW_QUESTIONS})"
+        are = "question is" if finding.n == 1 else "questions are"
+        return f"{text}; {finding.n} {are} too few for a verdict (fewer than {FEW_QUESTIONS})"
     if finding.reason == UNMEASURED:
         return f"{text}; too few statements meet the condition for a verdict"
     text += f", p {format_p(finding.p)}" if finding.p is not None else ""

@@ -131,7 +131,11 @@ def load_tables(folder: Path) -> RunTables:
     )
     notes = []
     if matched < answer_count:
-        notes.append(f"Left out: {counted(answer_count - matched, 'answer')} to questions that are not in this run.")
+        unknown = answer_count - matched
+        notes.append(
+            f"{counted(unknown, 'answer belongs', 'answers belong')} to questions that are not in this run; "
+            f"{'it is' if unknown == 1 else 'they are'} left out."
+        )
     if repeated:
         notes.append(
             "Some questions were asked several times in one way: they count as right where more than half of their "
