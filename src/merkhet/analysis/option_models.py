@@ -87,32 +87,36 @@ def validate(model: type[Model], content: Mapping[str, Any], place: str = "") ->
         return model.model_validate(dict(content))
     except ValidationError as error:
         faults = FaultList()
-        # Several errors of one key, such as those of each type in a union, are one fault.
-        for message in dict.fromkeys(
-            _explain(first, model, content, place) for first in error.errors(include_url=False)
-        ):
-            faults.add(message)
+        paths: list[str] = []
+        for details in error.errors(include_url=False):
+            path, message = _explain(details, model, content, place)
+            # The types of a union have an error each; the first one counts, and those around or within it do not.
+            if not any(f"{path}.".startswith(f"{known}.") or f"{known}.".startswith(f"{path}.") for known in paths):
+                paths.append(path)
+                faults.add(message)
         try:
             faults.refuse()
-        except InputError as refusal_error:
-            raise refusal_error from error
+        except InputError as refused:
+            raise refused from error
         raise
 
 
-def _explain(first: Any, model: type[BaseModel], content: Mapping[str, Any], place: str) -> str:
-    reason, location = f"{first['msg'][0].lower()}{first['msg'][1:]}", first["loc"]
+def _explain(details: Any, model: type[BaseModel], content: Mapping[str, Any], place: str) -> tuple[str, str]:
+    """Return the path of the key that one of pydantic's errors is about, and a message."""
+    reason, location = f"{details['msg'][0].lower()}{details['msg'][1:]}", details["loc"]
     if not location:  # A key that is not valid text.
-        return f"a key is not valid: {reason}"
+        return reason, f"a key is not valid: {reason}"
     last = str(location[-1])
-    is_key_error = first["type"] == "extra_forbidden" or (first["type"] == "missing" and location[-1] == last)
+    is_key_error = details["type"] == "extra_forbidden" or (details["type"] == "missing" and location[-1] == last)
     hint, value, names = _locate(model, content, location[:-1] if is_key_error else location)
     path = ".".join(filter(None, [place, *names]))
     if not is_key_error:
-        return refusal(path, hint, value)
-    if first["type"] == "missing":
-        return f"the key {'.'.join(filter(None, [path, last]))!r} is missing"
+        return path, refusal(path, hint, value)
+    key = ".".join(filter(None, [path, last]))
+    if details["type"] == "missing":
+        return key, f"the key {key!r} is missing"
     hint_text = did_you_mean(last, named_fields(_without_null(hint)))
-    return f"there is no key {last!r}{f' in {path}' if path else ''}; {hint_text}"
+    return key, f"there is no key {last!r}{f' in {path}' if path else ''}; {hint_text}"
 
 
 def _locate(model: type[BaseModel], content: Any, location: Sequence[int | str]) -> tuple[Any, Any, list[str]]:
