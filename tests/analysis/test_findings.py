@@ -272,7 +272,7 @@ def test_grammar_of_one():
     told = " ".join([*render(findings), *render([Finding(Kind.UNUSABLE, Verdict.NONE, model="a", count=0, total=1)])])
     for noun in ("relations", "facts", "trainings", "answers", "were", "1 questions", "facts are"):
         assert noun not in told, noun
-    for text in ("1 of 1 relation of t", "1 fact is too few", "1 training each", "1 answer was", "0 of 1 question"):
+    for text in ("1 of 1 relation of t", "1 fact is too few", "over 1 training", "1 answer was", "0 of 1 question"):
         assert text in told, text
 
 

@@ -22,8 +22,9 @@ from ontology_runs import (
     score_by_hand,
 )
 
-from merkhet.analysis.finding_types import Finding, Verdict
+from merkhet.analysis.finding_types import Finding, Kind, Verdict
 from merkhet.analysis.resampled_means import average_draws, estimate_from_draws, resampled_means
+from merkhet.analysis.training_text import describe_difference
 from merkhet.analysis.types import Estimate, Line
 from merkhet.core.schemas import ANSWERS, make_table
 from merkhet.core.text import metric_label
@@ -200,8 +201,11 @@ def test_a_model_is_set_against_the_baseline_by_corrected_tests_of_enough_facts(
     for facts in (5, 60):
         made = memorizing(make_ontology_run(dict.fromkeys(TEMPLATES, facts), models=("m",), repeats=1))
         stored = [Finding.from_json(json.loads(json.dumps(row.as_json()))) for row in made.findings]
-        assert tuple(describe_comparisons(stored, BASELINE)) == made.sentences
-        for finding in stored:
+        compared, trained = ([row for row in stored if row.kind is kind] for kind in (Kind.COMPARISON, Kind.TRAININGS))
+        rendered = [*describe_comparisons(compared, BASELINE), *(f"{describe_difference(row)}." for row in trained)]
+        assert compared and trained and tuple(rendered) == made.sentences
+        assert {row.verdict for row in trained} == {Verdict.NONE}
+        for finding in compared:
             assert finding.n in range(facts // 2, facts + 1) and finding.value >= 0
             expected = Verdict.AHEAD if finding.p < 0.05 else Verdict.NO_DIFFERENCE
             assert finding.verdict is (Verdict.NONE if facts < 10 else expected)

@@ -11,6 +11,7 @@ from memory_runs import one_answer, recalled, storage_run
 from recall_worlds import recall_values
 from scipy import stats
 
+from merkhet.analysis.finding_text import render
 from merkhet.analysis.finding_types import Kind, Verdict
 from merkhet.analysis.training_comparison import MIN_STATEMENTS, is_measurable
 from merkhet.analysis.training_noise import training_noise
@@ -100,10 +101,12 @@ def test_a_handful_of_conflicting_statements_measures_nothing():
     found = storage(made.inputs)
     several = sum(made.models[0].tables_by_task["statement"][0]["conflict"].to_pylist())
     assert 0 < several < MIN_STATEMENTS
-    reason = f"only {several} of 480 statements conflict: their effect cannot be measured here"
-    assert f"tiny, 120 facts: {reason}." in found.sentences
+    reason = f"tiny, 120 facts: only {several} of 480 statements conflict: their effect cannot be measured here."
+    assert reason in found.sentences
     (finding,) = found.findings
-    assert (finding.kind, finding.verdict, finding.n, finding.reason) == (Kind.DESIGN, Verdict.NONE, several, reason)
+    assert (finding.kind, finding.verdict, finding.reason) == (Kind.DESIGN, Verdict.NONE, reason)
+    assert (finding.count, finding.total) == (several, 480)
+    assert render([finding]) == [reason], "the run and the analysis say the same"
     assert all(row[6] is None for row in named(found, "Statements with one right answer, stored with").rows)
     assert not any("ruled out" in text or "costs" in text for text in found.sentences)
     assert len(training_noise(made.inputs).tables) == 1
