@@ -177,13 +177,13 @@ def made_of(analysis, given, known={}):  # noqa: B006 (kept between calls: many 
 
 
 def by_hand(answer, metric):
-    """One answer's value: the places of the best right answer under every way to break its tie."""
+    """One answer's value: its mean over every way to break its tie; several right answers are never tied."""
     ranks, ties = answer["gold_ranks"], answer["gold_ties"][0]
-    if metric == "MRR_a":
-        return 1 / mean(ranks)
-    if metric == "MRR":
-        return 1 / min(ranks)
     first = min(ranks) - (ties - 1) / 2
+    if metric == "MRR_a" and len(ranks) > 1:
+        return 1 / mean(ranks)
+    if metric in ("MRR", "MRR_a"):
+        return mean(1 / (first + place) for place in range(ties))
     return mean(first + place <= int(metric.partition("@")[2]) for place in range(ties))
 
 
