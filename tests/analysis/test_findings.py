@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from merkhet.analysis.chance_findings import judge
 from merkhet.analysis.finding_text import render
 from merkhet.analysis.finding_types import FEW, Finding, Kind, Verdict
 from merkhet.analysis.findings import summarize_findings
+from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.metrics import get_metric
 
 ABOUT = {"easy": "easy things", "hard": "hard things"}
@@ -150,6 +153,48 @@ def test_metrics_of_one_task_are_named(bench):
     assert "completion MRR (100.0%" in sentences[0]
     assert any("ahead of two on completion R@1 by" in text for text in sentences)
     assert any("ahead of two on completion MRR by" in text for text in sentences)
+
+
+def test_a_model_that_ties_everything_is_not_ahead_of_one_that_guesses(make_bench):
+    """The expectation over ties is always a quarter; a guesser that is always wrong may just have bad luck."""
+    for size, verdict in ((6, Verdict.NONE), (40, Verdict.AHEAD)):
+        bench = make_bench({"checking": size}).answer("fool", lambda name: False).answer("constant", lambda name: True)
+        for row in bench.answers:
+            if row["model"] == "constant":
+                row.update(gold_ranks=[2.5], gold_ties=[4])
+        found = find(bench)
+        (one,) = of_kind(found, Kind.COMPARISON)
+        assert (one.model, one.value, one.p < 0.05) == ("constant", 0.25, True) and one.verdict is verdict
+        line = (
+            "On checking, constant is 25.0 points ahead of fool (paired), without a verdict: breaking ties at random "
+            "could make up the difference."
+        )
+        assert (line in found["sentences"]) == (verdict is Verdict.NONE)
+
+
+def test_a_random_chooser_is_rarely_called_below_chance_by_a_skewed_metric():
+    """Of 800 candidates, one guess in hundreds makes the mean reciprocal rank; without it the interval is short."""
+    generator, chance, facts = np.random.default_rng(0), float((1 / np.arange(1, 801)).mean()), 40
+    naive = called = 0
+    for seed in range(100):
+        ranks = 1.0 / generator.integers(1, 801, size=facts)
+        interval = clustered_interval(ranks, np.arange(facts), seed=seed, resamples=500)
+        naive += interval.high < chance
+        numbers = (interval.value, interval.low, interval.high, chance, facts, facts)
+        called += judge(*numbers, get_metric("mrr"))[0] is Verdict.BELOW_CHANCE
+    assert naive > 10 and called <= 5
+
+
+def test_models_are_compared_by_a_probe_that_has_answers(bench):
+    """Neither can be asked by the first probe: what counts as wrong there says nothing of the two."""
+    for model, right in (("one", True), ("two", False)):
+        bench.answer(model, lambda name, right=right: right, unusable=lambda name: "it has no mask", method="mask")
+        for row in bench.answers:
+            if row["method"] == "mask":
+                row["probe"] = "fill"
+        bench.answer(model, lambda name, right=right: right)
+    found = find(bench, unusable_is_wrong=True)
+    assert {(one.probe, one.value) for one in of_kind(found, Kind.COMPARISON)} == {("rank", 1.0)}
 
 
 def test_a_metric_that_is_better_if_lower_is_described_by_better_and_worse(bench):

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from compared_runs import changed, half, make_run
 
+import merkhet
 from merkhet import InputError, open_run
 from merkhet.engine.combine_runs import combine_runs
 from merkhet.engine.run_comparison import ComparisonChoice, compare_runs
@@ -196,6 +197,16 @@ def test_models_asked_by_different_probes_are_not_compared_and_it_is_said_why(ru
     found = compared(other)
     assert found.comparisons == []
     assert "(asked by different probes: rank, write): able and weak." in found.remarks[0]
+
+
+def test_the_methods_of_models_that_were_asked_by_several_are_named(tmp_path: Path) -> None:
+    stubs = Path(__file__).parents[1] / "stub_models.py"
+    settings = ["report=none", "probes=[{probe: rank, methods: {stub: [first, second]}}]"]
+    models = [f"{stubs}:perfect", f"{stubs}:two_faced"]
+    made = merkhet.run("quickstart", models=models, limit=12, tasks=["checking"], settings=settings, out=tmp_path / "r")
+    assert compared(made.folder).verdict[-1] == (
+        "Models were asked by several methods; on checking they are compared by rank (first)."
+    )
 
 
 def test_where_there_is_nothing_to_compare_it_is_said_why(run: Path, tmp_path: Path) -> None:

@@ -304,7 +304,7 @@ def test_sentences_that_are_too_long_are_counted(tmp_path, model_folders):
     changed = statements.set_column(statements.schema.get_field_index("prompt"), "prompt", [prompts])
     model = load_model(str(model_folders["roberta"]))
     learned = memorize(model, changed, symbols, tmp_path / "m", settings=BRIEF)
-    assert any("1 sentences are longer" in remark for remark in learned.record["remarks"])
+    assert any("1 sentence is longer" in remark for remark in learned.record["remarks"])
     [recall] = load_memorized(tmp_path / "m").recall(changed.slice(0, 1)).to_pylist()
     assert recall["target_above"] == symbols.num_rows - 1 and not recall["top"]
 

@@ -181,18 +181,18 @@ def _make_record(
     remarks = []
     if arrays.unreadable:
         sentences = counted(arrays.unreadable, "sentence is", "sentences are")
-        remarks.append(f"{sentences} longer than {start.name} reads, and left out of the training")
+        verb = "was" if arrays.unreadable == 1 else "were"
+        remarks.append(f"{sentences} longer than {start.name} reads, and {verb} not learned")
     unused = symbols.num_rows - len(set(arrays.targets.tolist()))
     if unused:
         remarks.append(
             f"{unused:,} of {counted(symbols.num_rows, 'symbol')} {'is' if unused == 1 else 'are'} the target of no "
-            "stored statement: no query has such an answer"
+            f"stored statement: no query returns {'it' if unused == 1 else 'them'}"
         )
     masked_only = _count_only_masked(statements)
     if masked_only:
-        remarks.append(
-            f"{counted(masked_only, 'entity is', 'entities are')} only ever masked, and named in no stored sentence"
-        )
+        entities = counted(masked_only, "entity is", "entities are")
+        remarks.append(f"{entities} only ever masked: no stored sentence names {'it' if masked_only == 1 else 'them'}")
     return {
         "learner": MEMORIZE,
         "model": start.name,
