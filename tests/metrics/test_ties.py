@@ -392,6 +392,14 @@ def test_what_is_unknown_has_no_chance():
         get_metric("mrr_a").values(some)
 
 
+def test_ranks_that_are_not_numbers_have_no_value():
+    nan = float("nan")
+    golds = GoldRanks.from_lists([[nan], [2.0], [nan, 1.5]], [[3], [3], [2, 2]])
+    assert np.isnan(expected_value(golds.best(), np.reciprocal)).tolist() == [True, False, True]
+    found = expected_reciprocal_mean_rank(golds)
+    assert np.isnan(found).tolist() == [True, False, True] and found[1] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+
+
 def without_chance(name: str, responses: Responses) -> None:
     metric = get_metric(name)
     assert metric.values(responses)[0] == 1.0 and np.isnan(metric.chance(responses)[0])

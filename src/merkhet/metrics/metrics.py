@@ -80,7 +80,7 @@ class Responses:
     @cached_property
     def rankings(self) -> Rankings:
         """Ranks of all right answers, and the numbers of ranked and of right candidates."""
-        return Rankings(self.golds, self.candidate_counts, self.gold_counts)
+        return Rankings(self.golds, lambda: self.candidate_counts, self.gold_counts)
 
     @cached_property
     def target_rankings(self) -> Rankings:
@@ -90,7 +90,7 @@ class Responses:
             return rankings
         targets = np.array([-1 if target is None else target for target in self.targets], dtype=np.int64)
         right = np.where(targets < 0, rankings.right, 1.0)
-        return Rankings(rankings.golds.select(targets), rankings.candidates, right)
+        return Rankings(rankings.golds.select(targets), rankings.count_candidates, right)
 
     @property
     def best(self) -> TieGroups:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -152,10 +152,15 @@ class Rankings:
 
     golds: GoldRanks
     """Ranked right answers that count, at least one per question."""
-    candidates: FloatArray
-    """Number of ranked candidates of each question."""
+    count_candidates: Callable[[], FloatArray]
+    """Function that counts the ranked candidates of each question; called only if a metric needs the numbers."""
     right: FloatArray
     """Number of right candidates of each question that count, ranked in ``golds`` or not."""
+
+    @cached_property
+    def candidates(self) -> FloatArray:
+        """Number of ranked candidates of each question."""
+        return self.count_candidates()
 
     @cached_property
     def best(self) -> TieGroups:
@@ -166,7 +171,7 @@ class Rankings:
     def all_tied(self) -> Rankings:
         """The same questions with all candidates tied: the expectation over tie-breaks is then the chance level."""
         golds = GoldRanks.all_tied(np.maximum(self.candidates, self.right), self.right)
-        return Rankings(golds, self.candidates, self.right)
+        return Rankings(golds, self.count_candidates, self.right)
 
 
 def best_gold(gold_ranks: Sequence[Sequence[float]], gold_ties: Sequence[Sequence[int]]) -> TieGroups:

@@ -24,9 +24,12 @@ def expected_value(groups: TieGroups, per_rank: PerRank) -> FloatArray:
 
     .. math:: E = \sum_{j=1}^{m-g+1} \frac{C(m - j, g - 1)}{C(m, g)} v(f + j - 1)
 
-    with the value v of each rank, for g right answers in a tie group of size m whose first rank is f.
+    with the value v of each rank, for g right answers in a tie group of size m whose first rank is f. A question whose
+    rank is not a number has the value NaN.
     """
-    first, ties, golds = (np.rint(column).astype(np.int64) for column in (groups.first, groups.ties, groups.golds))
+    is_number = np.isfinite(groups.first)
+    columns = (np.where(is_number, groups.first, 1.0), groups.ties, groups.golds)
+    first, ties, golds = (np.rint(column).astype(np.int64) for column in columns)
     golds = np.minimum(golds, ties)
     last = int(np.max(first + ties - golds, initial=1))
     table = np.asarray(per_rank(np.arange(1.0, last + 1.0)), dtype=np.float64)
@@ -41,7 +44,7 @@ def expected_value(groups: TieGroups, per_rank: PerRank) -> FloatArray:
         size = max(1, _NUMBERS_AT_ONCE // len(probabilities))
         parts = [windows[starts[begin : begin + size]] @ probabilities for begin in range(0, len(starts), size)]
         values[rows] = np.concatenate(parts)[index]
-    return values
+    return np.where(is_number, values, np.nan)
 
 
 def _equal_rows(rows: IntArray, ties: IntArray, golds: IntArray) -> list[IntArray]:
@@ -73,11 +76,10 @@ def expected_reciprocal_mean_rank(golds: GoldRanks) -> FloatArray:
     there the relative error :math:`2 \sum_n |\Gamma(1 + 2 \pi i n / h)|` for every S: adaptation would gain nothing.
     """
     counts = golds.counts
-    values = np.zeros(len(counts))
     owners, ties, group_golds, minimum = _tie_groups(golds)
-    # A tie group without wrong answers has a known sum of ranks.
-    is_random = group_golds < ties
-    np.divide(counts, minimum, out=values, where=minimum > 0)
+    values = counts / minimum
+    # A tie group without wrong answers has a known sum of ranks; a rank that is not a number has none.
+    is_random = (group_golds < ties) & np.isfinite(minimum)[owners]
     owners, ties, group_golds = owners[is_random], ties[is_random], group_golds[is_random]
     if not len(owners):
         return values
