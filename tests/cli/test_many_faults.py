@@ -25,6 +25,8 @@ def test_all_bad_rows_of_a_table_of_facts_are_named(merkhet, tmp_path):
     ]
     assert told[3].startswith("  Nothing was imported. Correct the row") and len(told) == 4
     assert not (tmp_path / "kb.duckdb").exists()
+    told = lines_of(merkhet("build", "quickstart", "--knowledge", tmp_path / "facts.csv", "--out", tmp_path / "made"))
+    assert [line.split(":")[-2] for line in told[:3]] == ["3", "4", "6"] and told[3] == "  Correct the row."
     (tmp_path / "facts.csv").write_text("\n".join([rows[0], *["a,,b"] * 51]) + "\n")
     told = lines_of(merkhet("build", "quickstart", "--knowledge", tmp_path / "facts.csv", "--out", tmp_path / "made"))
     assert len(told) == 21 and "Reading stopped here" in told[-1]

@@ -20,14 +20,20 @@ from merkhet.knowledge.source_reader import ReadContext
 class KnowledgeBase:
     """A database of facts and names, in memory or in a file. Tables are returned in a stable order."""
 
-    def __init__(self, chunks: Iterable[Chunk] = (), *, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+    def __init__(
+        self,
+        chunks: Iterable[Chunk] = (),
+        *,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        context: ReadContext | None = None,
+    ) -> None:
         if connection is None:
             connection = duckdb.connect()
             define_macros(connection)
             create_tables(connection)
             connection.execute("attach ':memory:' as staging")
-            context = ReadContext()
-            merge_staged(connection, "staging.chunks", stage_chunks(connection, "staging.chunks", chunks, context))
+            staged = stage_chunks(connection, "staging.chunks", chunks, context or ReadContext())
+            merge_staged(connection, "staging.chunks", staged)
             connection.execute("detach staging")
         self.connection = connection
         self.path: Path | None = None
@@ -53,10 +59,10 @@ class KnowledgeBase:
             _, path = resolve_source(locations[0], folder)
             if isinstance(path, Path) and path.suffix == STORE_SUFFIX:
                 return cls.open(path)
-        selected = tuple(predicates)
-        return cls(
-            chunk for location in locations for chunk in read_source(location, ReadContext(predicates=selected), folder)
-        )
+        # Bad rows that are found in reading and those that are found in staging belong to one error.
+        context = ReadContext(predicates=tuple(predicates))
+        chunks = (chunk for location in locations for chunk in read_source(location, context, folder))
+        return cls(chunks, context=context)
 
     def __enter__(self) -> KnowledgeBase:
         return self
