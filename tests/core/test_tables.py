@@ -53,6 +53,8 @@ ROWS = {
     ],
 }
 
+ROWS["trainings"] = [{**row, "training": number} for number, row in enumerate(ROWS["answers"], 2)]
+
 
 def refusal(call, *given, **named) -> str:
     with pytest.raises(InputError) as refused:

@@ -149,7 +149,7 @@ def test_learning_from_splits_that_leak_is_refused(writer_folders: dict[str, Pat
     file.write_text("".join(json.dumps({**row, "choices": [row["answers"][0], "Rome"]}) + "\n" for row in rows))
     asked: dict[str, Any] = {"data": file, "models": [str(writer_folders["bert"])], "tasks": ["completion"]}
     settings = ["learning.settings.epochs=1", "probes=[write]", "report=none"]
-    with pytest.raises(InputError, match="f_1") as error:
+    with pytest.raises(InputError, match="Paris is the capital") as error:
         merkhet.run("kmir", **asked, settings=settings, out=tmp_path / "run")
     assert "train" in str(error.value) and "test" in str(error.value)
     run = merkhet.run("kmir", **asked, settings=[*settings, "options.leaks=true"], out=tmp_path / "run")
