@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -157,19 +159,27 @@ def test_metrics_of_one_task_are_named(bench):
 
 def test_a_model_that_ties_everything_is_not_ahead_of_one_that_guesses(make_bench):
     """The expectation over ties is always a quarter; a guesser that is always wrong may just have bad luck."""
-    for size, verdict in ((6, Verdict.NONE), (40, Verdict.AHEAD)):
+    for size, verdict in ((6, Verdict.NO_DIFFERENCE), (40, Verdict.AHEAD)):
         bench = make_bench({"checking": size}).answer("fool", lambda name: False).answer("constant", lambda name: True)
         for row in bench.answers:
             if row["model"] == "constant":
                 row.update(gold_ranks=[2.5], gold_ties=[4])
         found = find(bench)
         (one,) = of_kind(found, Kind.COMPARISON)
-        assert (one.model, one.value, one.p < 0.05) == ("constant", 0.25, True) and one.verdict is verdict
-        line = (
-            "On checking, constant is 25.0 points ahead of fool (paired), without a verdict: breaking ties at random "
-            "could make up the difference."
-        )
-        assert (line in found["sentences"]) == (verdict is Verdict.NONE)
+        assert (one.model, one.value, one.verdict) == ("constant", 0.25, verdict)
+        # The constant scorer has a binomial number of right answers, and the fool has none.
+        luck = 2.0 * NormalDist().cdf(-0.25 / math.sqrt(0.25 * 0.75 / size))
+        assert one.p == pytest.approx(max(luck, found["comparisons"][0]["p_raw"]))
+        assert (one.p >= 0.05) == (verdict is Verdict.NO_DIFFERENCE)
+
+
+def test_what_holds_for_all_models_is_said_once():
+    few = {"task": None, "group_column": "rule+premises", "count": 48, "total": 60, "reason": FEW}
+    rows = [Finding(Kind.DESIGN, Verdict.NONE, model=name, **few) for name in ("a", "b", "c")]
+    (all_alike,) = render(rows)
+    assert all_alike.endswith("48 of 60 premise settings of rules for each of 3 models.")
+    (one_other,) = render([*rows[:2], replace(rows[2], count=3)])
+    assert "for each of 2 models" in one_other and "3 of 60 premise settings of rules for c" in one_other
 
 
 def test_a_random_chooser_is_rarely_called_below_chance_by_a_skewed_metric():

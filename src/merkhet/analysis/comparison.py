@@ -304,6 +304,7 @@ class PairedModels:
         sign = 1.0 if metric.higher_is_better else -1.0
         sides = [(sign * each.first, sign * each.second) for each in values]
         mean = np.mean([float(np.average(first - second, weights=weights)) for first, second in sides])
+        tie_p = 0.0 if not self.trained.isdisjoint(pair) else self._tie_p_value(pair, task, metric, values[0])
         if better_first and mean < 0.0:
             pair, sides = pair[::-1], [side[::-1] for side in sides]
         fields: Row = {"task": task, "metric": metric.name, "model": pair[0], "other": pair[1], "n": len(codes)}
@@ -314,7 +315,26 @@ class PairedModels:
         if not all(map(math.isfinite, (paired.difference, paired.low, paired.high, paired.p))):
             return []
         details = clusters.details(*sides[0], weights)
-        return [Comparison(**fields, p_raw=paired.p, **asdict(paired), **asdict(details))]
+        p = max(paired.p, tie_p)
+        return [Comparison(**fields, p_raw=p, **{**asdict(paired), "p": p}, **asdict(details))]
+
+    def _tie_p_value(self, pair: tuple[str, str], task: str, metric: Metric, values: SharedValues) -> float:
+        """Return the p-value of the difference if it came from breaking ties at random; 0 without ties.
+
+        The value of a question with ties is an expectation over ways to break them, which hides that one way is as good
+        as another: for values v between 0 and 1, that of one way has at most the variance v (1 - v).
+        """
+        probe = self.shared_probe(pair, task)
+        if probe is None or not metric.share:
+            return 0.0
+        variance = 0.0
+        for model, side in zip(pair, (values.first, values.second), strict=True):
+            cell = self.table.cell(model, task, probe, self.methods[model, task][probe])
+            tied = side[np.isin(values.codes, cell.tied_codes())]
+            variance += float(np.sum(tied * (1.0 - tied))) / len(side) ** 2
+        if variance <= 0.0:
+            return 0.0
+        return math.erfc(abs(float(np.mean(values.first - values.second))) / math.sqrt(2.0 * variance))
 
 
 def compare_models(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from merkhet.analysis.finding_types import (
     ALL_RIGHT,
@@ -119,7 +120,7 @@ def _single_facts(findings: Sequence[Finding], task: Label) -> list[str]:
 
 def _few_questions(findings: Sequence[Finding], task: Label) -> list[str]:
     items = [f"{task(row)} ({row.n or 0:,})" for row in findings if row.group_column is None]
-    items += [_count_groups(row, task) for row in findings if row.group_column is not None]
+    items += _count_groups_once([row for row in findings if row.group_column is not None], task)
     return [f"{capitalize(FEW)}, too few for a verdict: {join_some(items, _MOST_NAMED)}."]
 
 
@@ -131,8 +132,21 @@ def _undecidable(findings: Sequence[Finding], task: Label) -> list[str]:
 
 
 def _no_questions(findings: Sequence[Finding], task: Label) -> list[str]:
-    items = [_count_groups(row, task) for row in findings]
+    items = _count_groups_once(findings, task)
     return [f"Without any question: {join_some(items, _MOST_NAMED)}."]
+
+
+def _count_groups_once(findings: Sequence[Finding], task: Label) -> list[str]:
+    """Count the groups of each finding; findings that only differ in the model are said once, of all these models."""
+    models: dict[Finding, list[str]] = defaultdict(list)
+    for row in findings:
+        models[replace(row, model=None)].append(row.model or "")
+    items = []
+    for row, names in models.items():
+        alike = len(names) > 1
+        items.append(_count_groups(row if alike else replace(row, model=names[0] or None), task))
+        items[-1] += f" for each of {len(names)} models" if alike else ""
+    return items
 
 
 def _count_groups(row: Finding, task: Label) -> str:

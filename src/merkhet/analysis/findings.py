@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,16 +16,13 @@ from merkhet.analysis.comparison import Comparison, Condition, PairedModels, com
 from merkhet.analysis.design_findings import find_designs
 from merkhet.analysis.differences import is_significant
 from merkhet.analysis.finding_text import render
-from merkhet.analysis.finding_types import TIES, Finding, Kind, Verdict
+from merkhet.analysis.finding_types import Finding, Kind, Verdict
 from merkhet.analysis.question_sets import describe_question_sets, withhold_verdicts
 from merkhet.analysis.training_comparison import training_findings
 from merkhet.analysis.types import Row
 from merkhet.core.records import Question
-from merkhet.metrics.answer_table import AnswerTable, Cell, IntArray
-from merkhet.metrics.metrics import Metric, MetricNotApplicableError
-from merkhet.metrics.ranks import FloatArray
-
-_TWO_SIDED = 1.959964
+from merkhet.metrics.answer_table import AnswerTable
+from merkhet.metrics.metrics import Metric
 
 
 def summarize_findings(
@@ -156,17 +152,8 @@ def _find_comparisons(
         metric = metrics[comparison.metric]
         shared = paired.shared_values((pair[0], pair[1]), comparison.task, metric)
         verdict = Verdict.AHEAD if is_significant(asdict(comparison)) else Verdict.NO_DIFFERENCE
-        reason = None
         if shared is not None and np.array_equal(shared.first, shared.second):
             verdict = Verdict.EQUAL
-        elif shared is not None and verdict is Verdict.AHEAD and metric.share:
-            cells = [
-                paired.table.cell(model, comparison.task, probe, paired.methods[model, comparison.task][probe])
-                for model in pair
-            ]
-            error = math.sqrt(sum(map(_tie_variance, cells, (shared.first, shared.second), [shared.codes] * 2)))
-            if comparison.difference <= _TWO_SIDED * error:
-                verdict, reason = Verdict.NONE, TIES
         yield Finding(
             Kind.COMPARISON,
             verdict,
@@ -184,26 +171,9 @@ def _find_comparisons(
             facts=comparison.facts,
             p=comparison.p,
             detectable=comparison.detectable,
-            reason=reason,
             share=metric.share,
             higher_is_better=metric.higher_is_better,
         )
-
-
-def _tie_variance(cell: Cell, values: FloatArray, codes: IntArray) -> float:
-    """Return the variance of a mean score that is due to ties.
-
-    The value of a question with ties is an expectation over ways to break them, which hides that one way is as good as
-    another: if the values lie between 0 and 1, that of one way has at most the variance v (1 - v).
-    """
-    try:
-        ties = cell.responses.best.ties
-    except MetricNotApplicableError:  # Written answers have no ranks.
-        return 0.0
-    is_tied = np.zeros(len(cell.codes), dtype=bool)
-    is_tied[: cell.answered] = np.maximum.reduceat(ties, cell.starts) > 1 if cell.answered else False
-    tied = values[np.isin(codes, cell.codes[is_tied])]
-    return float(np.sum(tied * (1.0 - tied))) / len(values) ** 2
 
 
 def _count_unusable(table: AnswerTable) -> Counter[tuple[str, str]]:

@@ -140,6 +140,16 @@ class Cell:
         values = self._values[key]
         return np.concatenate([values, np.zeros(len(self.codes) - self.answered)]) if wrong else values
 
+    def tied_codes(self) -> IntArray:
+        """Return the codes of the questions whose best right answer is tied; none for written answers."""
+        if not self.answered:
+            return self.codes[:0]
+        try:
+            ties = self.responses.best.ties
+        except MetricNotApplicableError:  # Written answers have no ranks.
+            return self.codes[:0]
+        return self.codes[: self.answered][np.maximum.reduceat(ties, self.starts) > 1]
+
     def question_codes(self, wrong: bool) -> IntArray:
         """Return the codes of the questions that :meth:`values` covers."""
         return self.codes if wrong else self.codes[: self.answered]
