@@ -11,8 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from merkhet.analysis.comparison import Comparison, correct_comparisons
-from merkhet.analysis.differences import is_significant, swap_models
-from merkhet.analysis.finding_types import FEW_QUESTIONS, Finding, Kind, Verdict
+from merkhet.analysis.finding_types import Finding
 from merkhet.analysis.training_comparison import compare_trainings, training_findings
 from merkhet.analysis.training_text import describe_difference
 from merkhet.analysis.types import (
@@ -26,16 +25,16 @@ from merkhet.analysis.types import (
     make_columns,
 )
 from merkhet.core.ids import derived_seed
-from merkhet.core.text import join_names, join_some, metric_label, quote_name
+from merkhet.core.text import metric_label
 from merkhet.metrics.answer_table import AnswerTable
 from merkhet.metrics.bootstrap import paired_difference
 from merkhet.metrics.clusters import Clusters
 from merkhet.metrics.metrics import ACCURACY, EXACT, MRR, MRR_ALL, Metric, make_recall
+from merkhet.suites.ontoprobe.analyses.baseline_comparison import comparison_finding, describe_comparisons
 from merkhet.suites.ontoprobe.options import MEMORIZING
 
 TASKS = MEMORIZING
 CHOICE = "-choice"
-FEW_FACTS = f"fewer than {FEW_QUESTIONS} facts, too few for a verdict,"
 METRICS = (make_recall("1"), make_recall("5"), MRR_ALL, MRR)
 _SOFT = re.compile(r"^(?P<base>.+), soft(?: \((?P<loss>[^()]+)\))?$")
 _EXPLANATION = (
@@ -278,7 +277,8 @@ class _MemorizingScores:
         ]
         corrected = correct_comparisons([comparison for _, comparison in pairs])
         return [
-            _comparison_finding(variant, comparison) for (variant, _), comparison in zip(pairs, corrected, strict=True)
+            comparison_finding(variant.line, variant.template, comparison)
+            for (variant, _), comparison in zip(pairs, corrected, strict=True)
         ]
 
     def trained_comparisons(self) -> list[Comparison]:
@@ -338,55 +338,6 @@ class _MemorizingScores:
         facts, index = np.unique(self.inputs.cluster_ids(ids), return_inverse=True)
         means = np.bincount(index, [value_by_id[name] for name in ids]) / np.bincount(index)
         return dict(zip(facts.tolist(), means.tolist(), strict=True))
-
-
-def _comparison_finding(variant: Variant, comparison: Comparison) -> Finding:
-    """Make the finding on a variant against the baseline; positive differences are in favour of ``model``."""
-    row = asdict(comparison)
-    row = swap_models(row) if comparison.difference < 0.0 else row
-    is_few = comparison.n < FEW_QUESTIONS
-    verdict = Verdict.AHEAD if is_significant(row) else Verdict.NO_DIFFERENCE
-    return Finding(
-        Kind.COMPARISON,
-        Verdict.NONE if is_few else verdict,
-        model=row["model"],
-        task=comparison.task,
-        metric=comparison.metric,
-        probe=variant.line.probe,
-        method=variant.line.method,
-        other=row["other"],
-        group_column="template",
-        group=variant.template.rpartition("/")[2],
-        value=row["difference"],
-        low=row["low"],
-        high=row["high"],
-        n=comparison.n,
-        facts=comparison.facts,
-        p=comparison.p,
-        reason=FEW_FACTS if is_few else None,
-    )
-
-
-def describe_comparisons(findings: Sequence[Finding], baseline: str) -> list[str]:
-    """Describe, from the findings of :func:`memorizing`, on which tasks each model is above and below the baseline."""
-    by_model: dict[str, list[Finding]] = defaultdict(list)
-    for finding in findings:
-        by_model[(finding.other if finding.model == baseline else finding.model) or ""].append(finding)
-    sentences = []
-    for model, rows in by_model.items():
-        sides: dict[str, list[str]] = {"above": [], "below": [], "no significant difference": [], FEW_FACTS: []}
-        for row in rows:
-            side = "no significant difference" if row.verdict is Verdict.NO_DIFFERENCE else FEW_FACTS
-            if row.verdict is Verdict.AHEAD:
-                side = "below" if row.model == baseline else "above"
-            sides[side].append(row.task or "")
-        how = dict.fromkeys(f"template {row.group} by {row.probe}, {row.method}" for row in rows)
-        parts = "; ".join(f"{side} on {join_names(tasks)}" for side, tasks in sides.items() if tasks)
-        sentences.append(
-            f"{quote_name(model)} (fixed choice: {join_some(list(how), 3)}) against {baseline} in MRR, paired by fact: "
-            f"{parts}."
-        )
-    return sentences
 
 
 def first_lines(inputs: AnalysisInput, ids: Sequence[str]) -> dict[str, Line]:
