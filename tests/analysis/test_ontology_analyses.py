@@ -30,12 +30,12 @@ from merkhet.core.schemas import ANSWERS, make_table
 from merkhet.core.text import metric_label
 from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.score_table import score_answers
+from merkhet.suites.ontoprobe.analyses.baseline_comparison import describe_comparisons
 from merkhet.suites.ontoprobe.analyses.premise_effects import premises
 from merkhet.suites.ontoprobe.analyses.prompt_effects import prompting
 from merkhet.suites.ontoprobe.analyses.task_scores import (
     METRICS,
     base_model,
-    describe_comparisons,
     memorizing,
     soft_loss,
 )
