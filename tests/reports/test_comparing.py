@@ -134,8 +134,11 @@ def test_names_are_shown_as_text_and_do_nothing(page, tmp_path, run, name):
     odd = changed(run, tmp_path / "odd", questions=asked, answers=answered, names={"able": name})
     opened(page, tmp_path, odd, run, by="domain")
     assert page.evaluate("window.hacked") is None and page.locator("img").count() == 0
-    for place in ("#verdict", "#changed summary", "#changed td.candidate", "#groups tbody th", "#runs"):
+    for place in ("#verdict", "#changed summary", "#changed td.candidate", "#runs"):
         assert name[:80] in page.locator(place).first.inner_text()
+    group = page.locator("#groups tbody th").first
+    assert name[:60] in group.inner_text()
+    assert group.locator("[title]").get_attribute("title") == name, "a short label keeps the whole name"
     assert name[:20] in page.title()
     page.set_viewport_size(NARROW)
     assert not is_too_wide(page)

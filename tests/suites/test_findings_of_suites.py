@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -172,12 +173,16 @@ def task_of(text: str) -> str:
 
 
 def test_no_sentence_mixes_two_methods(run: Run) -> None:
-    """By its first method the model is always right, by its second always wrong."""
+    """By its first method the model is always right, by its second always wrong; some tasks are asked by one method."""
     rows = [one for one in records(run, Kind.SCORE) if one.model == "two-faced" and one.verdict is not Verdict.NONE]
     for one in rows:
         assert one.value == (1.0 if one.method != "second" else 0.0)
+    ways = {(one.task, one.method) for one in records(run, Kind.SCORE) if one.model == "two-faced"}
+    several = [task for task, method in ways if method == "second"]
     for text in run.findings["sentences"]:
         if text.startswith("two-faced is"):
             for clause in text.split("; it "):
+                if not any(re.search(rf"\b{task}\b(?!-)", clause) for task in several):
+                    continue
                 assert ("rank, first" in clause) != ("rank, second" in clause) or "methods" in clause, clause
                 assert "second (100.0%" not in clause and "first (0.0%" not in clause

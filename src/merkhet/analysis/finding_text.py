@@ -138,7 +138,8 @@ def _score_item(name: str, having: Sequence[Finding], rows: Sequence[Finding]) -
     if len(having) == 1:
         return f"{name} by {_name_method(having[0])} ({_against_chance(having[0], interval=True)})"
     methods = join_some([_name_method(row) for row in having], _MOST_METHODS)
-    who = f"all {len(rows)} methods" if len(having) == len(rows) else f"{len(having)} of {len(rows)} methods, {methods}"
+    every = "both methods" if len(rows) == 2 else f"all {len(rows)} methods"
+    who = every if len(having) == len(rows) else f"{len(having)} of {len(rows)} methods, {methods}"
     ranges = (
         format_range([_number(row, number) for row, number in sorted(zip(having, numbers, strict=True), key=_second)])
         for numbers in ([row.value or 0.0 for row in having], [row.chance or 0.0 for row in having])
