@@ -128,6 +128,17 @@ def test_own_questions_whose_answers_are_all_different_have_no_frequency_baselin
         assert not any("every model" in sentence for sentence in run.findings["sentences"])
 
 
+def test_tasks_that_are_balanced_by_design_have_no_frequency_baseline(tmp_path: Path) -> None:
+    run = merkhet.run(
+        "quickstart", models=["random", "frequency"], limit=4, settings=["report=none"], out=tmp_path / "run"
+    )
+    asked = {row["task"] for row in run.scores.to_pylist() if row["model"] == "frequency"}
+    assert asked == {"completion"}
+    (told,) = [sentence for sentence in run.findings["sentences"] if sentence.startswith("frequency is not asked ")]
+    assert told.endswith(": by design, right answers are equally frequent there.")
+    assert "checking" in told and "distinction" in told
+
+
 def test_a_run_of_a_frequency_baseline_alone_is_refused_without_counts(tmp_path: Path) -> None:
     data = own_questions(tmp_path / "own.jsonl")
     with pytest.raises(InputError, match="no frequency baseline can be asked: answers are counted in training"):

@@ -87,7 +87,8 @@ def select_asked(suite: Suite, question_set: QuestionSet, study: Study) -> tuple
     asked, training = _split_questions(suite, question_set, study)
     counts = without_asked_training(question_set.frequencies, asked)
     counts = add_unasked_counts(counts, question_set.questions, asked, question_set.facts)
-    counts = counts.filter(pc.invert(pc.is_in(counts["task"], pa.array(suite.balanced, pa.string()))))
+    if question_set.about[ORIGIN]["kind"] != "imported":
+        counts = counts.filter(pc.invert(pc.is_in(counts["task"], pa.array(suite.balanced, pa.string()))))
     return replace(question_set, questions=asked, frequencies=counts), training
 
 

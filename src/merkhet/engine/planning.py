@@ -91,6 +91,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         conditions=asking.conditions,
         remarks=asking.remarks,
         counting=_counting_baselines(asking),
+        balanced=() if resolved.has_own_questions else suite.balanced,
         trained=asking.trained,
     )
     trainings = _trainings_step(asking)

@@ -29,7 +29,7 @@ from merkhet.engine.training_answers import read_repeated
 from merkhet.metrics.metrics import Metric, get_metric
 from merkhet.metrics.paraphrases import Wording
 from merkhet.metrics.score_table import score_answers
-from merkhet.questions.answer_counts import NO_COUNTS
+from merkhet.questions.answer_counts import BALANCED, NO_COUNTS
 from merkhet.questions.question_files import QuestionSet
 
 FINDING_GROUPS = ("relation", "domain")
@@ -73,6 +73,8 @@ class FindingsParams:
     """Sentences that are appended to the findings."""
     counting: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tasks of each baseline that answers by answer counts, by its name; no tasks means all."""
+    balanced: tuple[str, ...] = ()
+    """Tasks whose right answers are equally frequent by design."""
     trained: tuple[str, ...] = ()
     """Names of the models that the run trains."""
 
@@ -153,7 +155,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
             *analysis_findings(analyses),
             *(Finding(Kind.REMARK, Verdict.NONE, reason=text) for text in remarks),
         ],
-        left_out=describe_missing_counts(tables.question_set, params.counting),
+        left_out=describe_missing_counts(tables.question_set, params.counting, params.balanced),
     )
     write_json(context.folder / "findings.json", findings)
 
@@ -175,11 +177,14 @@ def unrendered_sentences(analyses: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def describe_missing_counts(question_set: QuestionSet, counting: Mapping[str, Sequence[str]]) -> list[str]:
+def describe_missing_counts(
+    question_set: QuestionSet, counting: Mapping[str, Sequence[str]], balanced: Sequence[str] = ()
+) -> list[str]:
     """Name the tasks that baselines are not asked, because there are no answers to count.
 
     Args:
         counting: Tasks of each baseline that answers by answer counts, by its name; no tasks means all.
+        balanced: Tasks whose right answers are equally frequent by design.
     """
     questions = question_set.questions
     asked = questions.filter(pc.is_null(questions["words"]))["task"].unique().to_pylist()
@@ -188,8 +193,12 @@ def describe_missing_counts(question_set: QuestionSet, counting: Mapping[str, Se
     for name, chosen in counting.items():
         tasks = [task for task in asked if not chosen or task in chosen]
         missing = [task for task in tasks if task not in counted]
-        if missing:
-            of_tasks = "" if missing == tasks else f" of {join_names(missing)}"
+        by_design = [task for task in missing if task in balanced]
+        others = [task for task in missing if task not in balanced]
+        if by_design:
+            sentences.append(f"{name} is not asked {join_names(by_design)}: {BALANCED}.")
+        if others:
+            of_tasks = "" if others == tasks else f" of {join_names(others)}"
             sentences.append(f"{name} is left out{of_tasks}: {NO_COUNTS}.")
     return sentences
 

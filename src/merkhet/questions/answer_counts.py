@@ -12,6 +12,7 @@ from merkhet.core.schemas import FREQUENCIES, make_table, validate
 
 TRAINING_SPLITS = ("train", "dev")
 NO_COUNTS = "answers are counted in training questions or in facts that no question asks about, and there are none"
+BALANCED = "by design, right answers are equally frequent there"
 """Reason why a frequency baseline has no answers to count."""
 
 
