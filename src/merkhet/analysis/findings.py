@@ -47,8 +47,8 @@ def summarize_findings(
 ) -> dict[str, Any]:
     """Summarize the findings of a run.
 
-    If models were trained under several conditions, only models that differ in one respect are compared, and sentences
-    compare only models with the same condition, without a verdict; analyses describe the effects of conditions.
+    If models were trained under several conditions, only models that differ in one respect are compared. Sentences then
+    compare only models with the same condition; analyses describe the effects of conditions.
 
     Args:
         clusters: Fact of each question, by question id.
