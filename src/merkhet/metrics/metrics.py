@@ -121,6 +121,7 @@ Expectation = Callable[[Rankings], FloatArray]
 
 
 def _undeclared(responses: Responses) -> FloatArray:
+    """Stand for missing values; :class:`Metric` replaces it or refuses the metric when it is made."""
     raise NotImplementedError
 
 
