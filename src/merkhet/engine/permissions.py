@@ -110,8 +110,8 @@ def is_own_code(file: Path, home: Path) -> bool:
     as the user's home, only the files beside the study belong to it.
     """
     folder, file = home.resolve(), file.resolve()
-    installed = [Path(path).resolve() for name in _CODE_PLACES if (path := sysconfig.get_paths().get(name))]
-    if any(file.is_relative_to(place) for place in installed):
+    paths = sysconfig.get_paths()
+    if any(file.is_relative_to(Path(paths[name]).resolve()) for name in _CODE_PLACES if name in paths):
         return False
     shared = [Path(tempfile.gettempdir()).resolve()]
     with suppress(RuntimeError):  # The user may have no home.
