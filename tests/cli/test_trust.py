@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import sysconfig
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import pytest
 import yaml
 from all_cases import check_all
 from chat_servers import ScriptedServer, completion, running
-from small_packs import small_pack
+from strangers import PARTS, Stranger
 
 import merkhet as package
 from merkhet.core.consent import ConsentError
@@ -24,123 +22,8 @@ from merkhet.engine.permissions import is_own_code
 from merkhet.engine.resolve_study import Request, resolve_study
 from merkhet.suites import SUITES
 
-PARTS = """
-import sys
-from dataclasses import replace
-from pathlib import Path
-
-import numpy as np
-
-Path(__file__).with_suffix(".ran").touch()
-
-
-def ones(responses):
-    return np.ones(len(responses.answers))
-
-
-ones.chance = ones
-
-
-def ask(model, questions, methods=()):
-    from merkhet.probes.rank import rank_candidates
-
-    return rank_candidates(model, questions, methods)
-
-
-def model():
-    from merkhet.models.baselines import RandomBaseline
-
-    return RandomBaseline("theirs")
-
-
-def learn(model, training, folder, **rest):
-    raise AssertionError
-
-
-def read(path):
-    from merkhet.core.schemas import FACTS, NAMES, make_table
-    from merkhet.knowledge.chunk import Chunk
-
-    lines = [line.split(",") for line in path.read_text().splitlines()[1:]]
-    rows = [dict(zip(("subject", "predicate", "object"), line)) for line in lines]
-    names = sorted({row[key] for row in rows for key in ("subject", "object")})
-    return Chunk(make_table(FACTS, rows), make_table(NAMES, [{"entity": name, "label": name} for name in names]))
-
-
-def suite():
-    from merkhet.suites.quickstart.suite import SUITE
-
-    return replace(SUITE, name="theirs")
-
-
-SUITE = suite()
-"""
-BASE = {"suite": "quickstart", "knowledge": ["small"], "limit": 5, "models": ["random"], "report": "none"}
 REMEDY = "Nothing was run or sent. If you trust the author, repeat the command with --trust (in Python: trust=True)"
 RUN = ("run", "study/study.yaml", "--out", "run", "--quiet")
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache in which nothing is remembered, and no modules of other tests."""
-    monkeypatch.setenv("MERKHET_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-@dataclass
-class Stranger:
-    """A folder with a study, and code beside this folder."""
-
-    folder: Path
-    code: Path
-    forget: Callable[[], None]
-
-    def write(self, **keys: Any) -> Path:
-        file = self.folder / "study" / "study.yaml"
-        file.write_text(yaml.safe_dump({**BASE, **keys}))
-        return file
-
-    @property
-    def ran(self) -> bool:
-        """Whether the code was imported since the last call; forgets the modules."""
-        markers = list(self.folder.rglob("*.ran"))
-        self.forget_markers()
-        return bool(markers)
-
-    def forget_markers(self) -> None:
-        self.forget()
-        for marker in self.folder.rglob("*.ran"):
-            marker.unlink()
-
-
-@pytest.fixture
-def stranger(made_once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stranger]:
-    shutil.copytree(small_pack(made_once), tmp_path / "study" / "small")
-    (tmp_path / "study" / "facts.csv").write_text(
-        "subject,predicate,object\n" + "".join(f"place {n},capital,town {n}\n" for n in range(12))
-    )
-    code = tmp_path / "elsewhere" / "parts.py"
-    code.parent.mkdir()
-    code.write_text(PARTS)
-    installed = tmp_path / "installed"
-    (installed / "their_package").mkdir(parents=True)
-    (installed / "their_package" / "__init__.py").write_text("")
-    (installed / "their_package" / "parts.py").write_text(PARTS)
-    info = installed / "brass-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brass\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[merkhet.metrics]\nbrass = their_package.parts:ones\n[merkhet.suites]\nbrazen = their_package.parts:SUITE\n"
-    )
-    monkeypatch.syspath_prepend(str(installed))
-
-    def forget() -> None:
-        for name in [*sys.modules]:
-            if name.startswith(("their_package", "merkhet_local_")):
-                del sys.modules[name]
-
-    yield Stranger(tmp_path, code, forget)
-    forget()
 
 
 def lines_of(done: Any) -> list[str]:
@@ -183,6 +66,11 @@ def filled(stranger: Stranger, keys: dict[str, Any], said: str) -> tuple[dict[st
     return yaml.safe_load(yaml.safe_dump(keys).replace("{code}", code)), said.replace("{code}", code)
 
 
+@pytest.fixture
+def own_cache(stranger: Stranger) -> Path:
+    return stranger.folder / "cache"
+
+
 def test_foreign_code_is_announced_and_not_run(merkhet, stranger: Stranger) -> None:
     def check(keys: dict[str, Any], said: str) -> None:
         keys, said = filled(stranger, keys, said)
@@ -200,7 +88,7 @@ def test_trusted_code_runs_and_the_consent_is_remembered(merkhet, stranger: Stra
     assert announced(merkhet(*RUN, "--trust")) == [said] and stranger.ran
     assert announced(merkhet(*RUN)) == []
     moved = Path(shutil.copytree(study.parent, stranger.folder / "moved"))
-    assert announced(merkhet("run", moved / study.name, "--out", "other", "--quiet")) == []
+    assert resolved(moved / study.name) is None
     records = [json.loads(file.read_bytes()) for file in (own_cache / "consent").glob("*.json")]
     assert [record["permission"] for record in records] == [said]
 

@@ -133,16 +133,17 @@ def _read_key(folder: Path) -> bytes | None:
 
 
 def _make_key(folder: Path) -> bytes:
-    """Write a new key, in place of a damaged one; records of earlier keys are no longer valid."""
+    """Write a key, in place of a damaged one; records of earlier keys are no longer valid."""
     file = folder / _KEY_FILE
-    file.unlink(missing_ok=True)
-    with suppress(FileExistsError):  # Another process has just written it.
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, secrets.token_bytes(_KEY_SIZE))
-        finally:
-            os.close(handle)
-    key = _read_key(folder)
-    if key is None:
-        raise OSError(f"{file} cannot be read")
-    return key
+    for _ in range(2):
+        with suppress(FileExistsError):  # It is damaged, or another process has just written it.
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                os.write(handle, secrets.token_bytes(_KEY_SIZE))
+            finally:
+                os.close(handle)
+        key = _read_key(folder)
+        if key is not None:
+            return key
+        file.unlink(missing_ok=True)
+    raise OSError(f"{file} cannot be read")

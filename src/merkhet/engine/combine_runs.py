@@ -135,7 +135,7 @@ def _describe_foreign_analyses(runs: Sequence[Run]) -> list[str]:
     """Name the analyses that reports of several runs leave out, because they are foreign code."""
     names = [name for name in _analysis_names(runs) if not is_available_analysis(name)]
     return [
-        f"The analysis {name} is not part of merkhet and is left out here; the report of each run has its result."
+        f"The analysis {name} is not one of merkhet's and is left out of this report; the report of each run has it."
         for name in (names if len(runs) > 1 else [])
     ]
 
