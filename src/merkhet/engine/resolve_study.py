@@ -13,13 +13,11 @@ from merkhet.core.errors import InputError, did_you_mean, located
 from merkhet.core.files import path_exists
 from merkhet.core.registry import Registry
 from merkhet.core.settings import make_settings
-from merkhet.engine.permissions import check_permissions
 from merkhet.engine.question_origin import find_origin, find_splits
 from merkhet.engine.study import Study, apply_setting, make_study, read_study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_card import QuestionOrigin
 from merkhet.engine.suite_options import check_options
-from merkhet.metrics import METRICS, registered_name
 from merkhet.models.model_lookup import ResolvedModel, add_chat_defaults, resolve_model
 from merkhet.probes import PROBES
 from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
@@ -112,6 +110,8 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     typed.update(overrides)
     requested = make_study(content, where)
     if file is not None:
+        from merkhet.engine.permissions import check_permissions
+
         typed_study = make_study({"suite": requested.suite, **typed}, where)
         check_permissions(file, requested, typed_study, typed, suites, asks=with_models, trust=request.trust)
     suite: Suite = suites.get(requested.suite, home)
@@ -222,15 +222,21 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str, *, asks: bo
         LEARNERS.check(study.learning.learner)
         _check_pretraining(study, suite, home, where)
         _check_memorizing(study, suite, where)
-    for name in study.metrics:
-        METRICS.check(registered_name(name))
-    if study.metrics and asks:
-        from merkhet.metrics.metrics import get_metric
-
-        for name in study.metrics:
-            get_metric(name, home)
+    _check_metrics(study, home, asks=asks)
     if study.data is not None and not path_exists(home / study.data):
         raise InputError(f"{where}: there is no folder or file {study.data} (data); correct the path")
+
+
+def _check_metrics(study: Study, home: Path, *, asks: bool) -> None:
+    """Check the names of the metrics; load the metrics only if models are asked."""
+    from merkhet.metrics import METRICS, registered_name
+
+    for name in study.metrics:
+        METRICS.check(registered_name(name))
+        if asks:
+            from merkhet.metrics.metrics import get_metric
+
+            get_metric(name, home)
 
 
 def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> None:
