@@ -350,3 +350,31 @@ def test_the_usual_key_of_a_known_host_is_announced(merkhet, stranger: Stranger,
     assert plain[0] == f"merkhet: study/study.yaml {usual} (unencrypted)" and plain[-1].startswith(f"  {REMEDY}")
     other = said("chat:m@https://api.openai.com:8080/v1")
     assert other[0] == f"merkhet: study/study.yaml {usual}:8080" and other[-1].startswith(f"  {REMEDY}")
+
+
+def test_functions_of_python_are_no_parts_even_with_trust(merkhet, stranger: Stranger) -> None:
+    (stranger.folder / "study" / "own.py").write_text("from os import getcwd, system\nfrom subprocess import call\n")
+    facts = "study/facts.csv"
+
+    def check(keys: dict[str, Any], typed: tuple[str, ...], name: str) -> None:
+        stranger.write(**keys)
+        for given in ((*RUN, "--trust"), RUN):
+            (line,) = lines_of(merkhet(*given, *typed, check=2))
+            assert line.startswith(f"merkhet: '{name}' is not a ") and "standard library" in line
+
+    check_all(
+        check,
+        [
+            ({"metrics": ["os:system"]}, (), "os:system"),
+            ({}, ("--set", "metrics=['os:system']"), "os:system"),
+            ({"metrics": ["own.py:system"]}, (), "own.py:system"),
+            ({"probes": ["subprocess:call"]}, (), "subprocess:call"),
+            ({"probes": ["own.py:call"]}, (), "own.py:call"),
+            ({"models": ["os:getcwd"]}, (), "os:getcwd"),
+            ({"models": ["own.py:getcwd"]}, (), "own.py:getcwd"),
+            ({"suite": "builtins:eval"}, (), "builtins:eval"),
+            ({"learning": "os:system"}, (), "os:system"),
+            ({}, ("--knowledge", f"os:listdir={facts}"), "os:listdir"),
+            ({}, ("--model", "os:getcwd"), "os:getcwd"),
+        ],
+    )

@@ -210,7 +210,7 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str, *, asks: bo
         if study.data is None and task not in suite.tasks:
             raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
     for choice in study.probes:
-        PROBES.check(choice.probe)
+        _check_part(PROBES, choice.probe, home, asks=asks)
         if choice.options and asks:
             from merkhet.probes.probe_support import check_probe_options
 
@@ -219,12 +219,19 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str, *, asks: bo
     if study.shots and study.data is None and "split" not in suite.options.names():
         raise InputError(f"{where}: {suite.name} has no training questions to show as examples (shots)")
     if study.learning is not None:
-        LEARNERS.check(study.learning.learner)
+        _check_part(LEARNERS, study.learning.learner, home, asks=asks)
         _check_pretraining(study, suite, home, where)
         _check_memorizing(study, suite, where)
     _check_metrics(study, home, asks=asks)
     if study.data is not None and not path_exists(home / study.data):
         raise InputError(f"{where}: there is no folder or file {study.data} (data); correct the path")
+
+
+def _check_part(registry: Registry, name: str, home: Path, *, asks: bool) -> None:
+    """Check a name; load foreign code, to check its type before any step is executed, only if models are asked."""
+    registry.check(name)
+    if asks and registry.foreign_reference(name) is not None:
+        registry.get(name, home)
 
 
 def _check_metrics(study: Study, home: Path, *, asks: bool) -> None:
