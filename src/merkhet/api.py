@@ -40,6 +40,7 @@ def run(
     workers: int | None = None,
     cores: int | None = None,
     memory: str | None = None,
+    trust: bool = False,
 ) -> Run:
     """Run a suite or a study and return the finished run.
 
@@ -61,12 +62,14 @@ def run(
         workers: Number of workers on Ray.
         cores: CPU cores of each worker.
         memory: Memory limit while building questions, such as ``4GB``; data beyond the limit is kept on disk.
+        trust: Whether a study file may run foreign code and send keys; see ``docs/study.md``. What it does is printed
+            on standard error, and remembered for the same study and code.
 
     Raises:
-        InputError: An argument or the study is invalid.
+        InputError: An argument or the study is invalid, or the study needs ``trust``.
     """
     data_path = str(data) if data is not None else None
-    engine_options = (tuple(settings), tuple(engines), workers, cores, memory)
+    engine_options = (tuple(settings), tuple(engines), workers, cores, memory, trust)
     request = Request(suite_or_study, data_path, knowledge, models, tasks, limit, seed, *engine_options)
     command = command or f"merkhet.run({suite_or_study!r}, …)"
     return run_study(request, SUITES, out=out, progress=progress, command=command)
@@ -106,6 +109,7 @@ def memorize(
     out: str | Path | None = None,
     progress: Progress | None = None,
     command: str | None = None,
+    trust: bool = False,
 ) -> Run:
     """Run a study in which models are trained to memorize facts and then asked for them.
 
@@ -119,6 +123,7 @@ def memorize(
         out: Folder of the run, ``runs/<study>`` by default.
         progress: Object that shows progress; no output if None.
         command: Command line to record in ``run.json``.
+        trust: Whether a study file may run foreign code, as in :func:`run`.
 
     Raises:
         InputError: The study does not exist, or its learner is not ``memorize``.
@@ -146,6 +151,7 @@ def memorize(
         out=out if out is not None else Path("runs") / file.stem,
         progress=progress,
         command=command or f"merkhet.memorize({study!r}, …)",
+        trust=trust,
     )
 
 
@@ -166,8 +172,11 @@ def build(
     settings: Sequence[str] = (),
     engine: str | None = None,
     memory: str | None = None,
+    trust: bool = False,
 ) -> QuestionSet:
     """Build the questions of a suite or study, and write them to a folder for ``run(..., data=folder)``.
+
+    Code that only asking needs, such as probes, metrics and models, is not imported.
 
     Args:
         suite_or_study: Name of a suite, or a study file.
@@ -180,6 +189,7 @@ def build(
         settings: ``key=value`` changes to the study.
         engine: ``duckdb``, ``spark``, or the address of a cluster.
         memory: Memory limit, such as ``4GB``; data beyond the limit is kept on disk.
+        trust: Whether the suite and the sources of a study file may be foreign code, as in :func:`run`.
     """
     from merkhet.engine.build_step import make_questions
     from merkhet.questions.data_card import write_card
@@ -192,7 +202,17 @@ def build(
     data_path = str(data) if data is not None else None
     engines = (engine,) if engine else ()
     request = Request(
-        suite_or_study, data_path, knowledge, (), tasks, limit, seed, tuple(settings), engines, memory=memory
+        suite_or_study,
+        data_path,
+        knowledge,
+        (),
+        tasks,
+        limit,
+        seed,
+        tuple(settings),
+        engines,
+        memory=memory,
+        trust=trust,
     )
     resolved = resolve_study(request, SUITES, with_models=False)
     questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)

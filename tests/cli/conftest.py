@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from compared_runs import make_run
+from small_packs import small_pack
+from strangers import Stranger, stranger_in
 
 COINS = tuple(f"coin{number}" for number in range(4))
 
@@ -58,3 +61,10 @@ def built(made_once, tmp_path: Path) -> Path:
         merkhet.build("quickstart", limit=20, out=folder / "built")
 
     return Path(shutil.copytree(made_once("built-quickstart", make) / "built", tmp_path / "built"))
+
+
+@pytest.fixture
+def stranger(made_once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stranger]:
+    """A study of a stranger in the test's folder, with code that leaves a trace when it is imported."""
+    with stranger_in(tmp_path, small_pack(made_once), monkeypatch) as found:
+        yield found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError, did_you_mean
-from merkhet.core.registry import Registry, load_part, part_identity
+from merkhet.core.registry import PartType, Registry, code_digest, load_part, part_identity
 
 
 @pytest.fixture
@@ -123,3 +124,72 @@ def test_did_you_mean_names_what_there_is():
     assert did_you_mean("CAPITLA", ["capital", "city"]) == "did you mean 'capital'?"
     many = [f"part-{number:02}" for number in range(20)]
     assert did_you_mean("zzz", many).endswith("part-11 and 8 more")
+
+
+def test_code_is_hashed_without_being_imported(registry, foreign, tmp_path):
+    (tmp_path / "site" / "deep").mkdir()
+    for place in ("deep/__init__.py", "deep/part.py", "loose.py"):
+        (tmp_path / "site" / place).write_text("raise SystemExit('imported')\n")
+    references = ["brass_gadgets:polish", "deep.part:f", "deep:f", f"{tmp_path}/site/loose.py:f"]
+    before = {reference: code_digest(reference) for reference in references}
+    assert len(set(before.values())) == len(references)
+    assert before == {reference: code_digest(reference) for reference in references}
+    (tmp_path / "site" / "deep" / "__init__.py").write_text("")
+    changed = {reference for reference in references if code_digest(reference) != before[reference]}
+    assert changed == {"deep.part:f", "deep:f"}
+    assert "deep" not in sys.modules and "brass_gadgets" not in sys.modules
+    for reference in ("deep.other:f", "deep.part.below:f", "nowhere:f", "nowhere.below:f"):
+        assert "there is no module" in refusal(code_digest, reference)
+    assert "there is no file" in refusal(code_digest, "nowhere.py:f", tmp_path)
+
+
+def test_foreign_code_is_told_from_merkhets_own_without_an_import(registry, foreign):
+    registry.add("own", object())
+    told = {name: registry.foreign_reference(name) for name in ("digest", "own", "unknown", "a.b:c", "x.py:c", foreign)}
+    assert told == {
+        **{"digest": None, "own": None, "unknown": None, "a.b:c": "a.b:c", "x.py:c": "x.py:c"},
+        foreign: "brass_gadgets:polish",
+    }
+    available = [name for name in told if registry.is_available(name)]
+    assert available == ["digest", "own"] and "brass_gadgets" not in sys.modules
+    registry.get(foreign)
+    assert registry.is_available(foreign)
+
+
+def test_pythons_own_functions_are_no_parts(registry, tmp_path, monkeypatch):
+    """They are neither called nor, where the name tells it, imported."""
+    called = []
+    monkeypatch.setattr(os, "system", lambda *given: called.append(given))
+    monkeypatch.delitem(sys.modules, "antigravity", raising=False)
+    (tmp_path / "mine.py").write_text(
+        "from functools import lru_cache, partial, wraps\nfrom os import popen\nfrom shutil import rmtree\n"
+        "run = partial(partial(popen), buffering=1)\ncached = lru_cache(rmtree)\n"
+    )
+
+    def check(name):
+        said = refusal(registry.get, name, tmp_path)
+        assert "is not a gadget: it belongs to Python's standard library" in said and "file.py:name" in said
+
+    names = ["os:system", "subprocess:call", "builtins:eval", "os.path:join", "posix:system", "antigravity:x"]
+    check_all(check, [*names, "mine.py:popen", "mine.py:run", "mine.py:cached"])
+    assert called == [] and "antigravity" not in sys.modules
+    for name in names:
+        assert "standard library" in refusal(registry.check, name)
+
+
+def test_a_foreign_part_of_another_kind_is_refused_and_not_called(tmp_path):
+    gadgets = Registry("gadget", {}, part_type=PartType("a function of a coin", (1,), lambda part: part == "coin"))
+    (tmp_path / "mine.py").write_text(
+        "def call(*given, **options):\n    raise SystemExit\n\n\ndef one(coin, more=()):\n    raise SystemExit\n\n\n"
+        "def none():\n    raise SystemExit\n\n\ndef two(coin, other):\n    raise SystemExit\n\n\n"
+        "def named(coin, *, other):\n    raise SystemExit\n\n\ncoin, number, text = 'coin', 3, 'text'\n\n\n"
+        "class Coin:\n    def __call__(self, coin):\n        raise SystemExit\n\n\ninstance = Coin()\n"
+    )
+    for name in ("call", "one", "coin", "instance"):
+        gadgets.get(f"mine.py:{name}", tmp_path)
+    for name in ("none", "two", "named", "Coin"):
+        said = refusal(gadgets.get, f"mine.py:{name}", tmp_path)
+        assert said == f"mine.py:{name} takes other arguments; a gadget must be a function of a coin"
+    for name, kind in (("number", "int"), ("text", "str")):
+        said = refusal(gadgets.get, f"mine.py:{name}", tmp_path)
+        assert said == f"mine.py:{name} is of the type {kind}; a gadget must be a function of a coin"

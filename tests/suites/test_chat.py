@@ -217,7 +217,7 @@ def test_a_key_is_nowhere_but_in_the_request(
         "models": [{"model": "tester", "endpoint": server.endpoint, "label": "a tester", "chat": chat}],
     }
     (tmp_path / "study.yaml").write_text(json.dumps(study))
-    done = merkhet("run", "study.yaml", "--out", "r", "--quiet", check=0)
+    done = merkhet("run", "study.yaml", "--out", "r", "--quiet", "--trust", check=0)
     assert {one["authorization"] for one in server.headers} == {f"Bearer {SECRET}"}
     files = [file for folder in (tmp_path / "r", own_cache) for file in folder.rglob("*") if file.is_file()]
     assert len(files) > 10

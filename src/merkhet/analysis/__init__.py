@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merkhet.core.registry import Registry
+from merkhet.core.registry import PartType, Registry
 
 ANALYSES = Registry(
     "analysis",
@@ -52,4 +52,5 @@ ANALYSES = Registry(
         ),
     },
     plural="analyses",
+    part_type=PartType("a function of an AnalysisInput", (1,)),
 )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from merkhet.analysis.differences import format_p, format_points, format_size
 from merkhet.analysis.finding_types import FEW, FEW_QUESTIONS, TRAINED_ONCE, UNMEASURED, Finding, Kind, Verdict
 from merkhet.core.text import counted, metric_label, quote_name
-from merkhet.metrics.metrics import get_metric, is_metric
+from merkhet.metrics.metrics import get_metric, is_available_metric
 
 ONE_TRAINING = (
     "One training of each model cannot tell an effect of the training condition from the luck of a seed. Where a model "
@@ -50,7 +50,7 @@ def describe_difference(finding: Finding) -> str:
 
 def format_finding(finding: Finding) -> str:
     """Format a difference between trained models: points, interval, number of trainings, p and power."""
-    share = get_metric(finding.metric).share if finding.metric and is_metric(finding.metric) else True
+    share = get_metric(finding.metric).share if finding.metric and is_available_metric(finding.metric) else True
     row = {"difference": finding.value or 0.0, "low": finding.low, "high": finding.high, "metric": finding.metric}
     points = format_points({**row, "share": share})
     if finding.reason == TRAINED_ONCE:

@@ -26,6 +26,7 @@ from merkhet.cli.arguments import (
     Set,
     SuiteOrStudy,
     Task,
+    Trust,
     Workers,
 )
 from merkhet.cli.calibrate_command import calibrate
@@ -116,6 +117,7 @@ def run(
         str | None,
         typer.Option(metavar="I/N", help="Ask only shard I of N; 'merkhet merge' merges the shards."),
     ] = None,
+    trust: Trust = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -144,6 +146,7 @@ def run(
             "workers": workers,
             "cores": cores,
             "memory": memory,
+            "trust": trust,
         }
         command = shlex.join(["merkhet", *sys.argv[1:]])
         if shard is None:
@@ -168,6 +171,7 @@ def build(
     settings: Set = None,
     engine: BuildEngine = None,
     memory: Memory = None,
+    trust: Trust = False,
     json: Json = False,
 ) -> None:
     """Build the questions of a suite or study without asking them."""
@@ -186,6 +190,7 @@ def build(
         settings=settings or (),
         engine=engine,
         memory=memory,
+        trust=trust,
     )
     print_build(questions, out, as_json=json)
 

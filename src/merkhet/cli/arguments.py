@@ -71,5 +71,11 @@ Downstream = Annotated[
         help="Scores of the models on other tasks, to correlate with: model,task,score, or one column per task.",
     ),
 ]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Agree to the foreign code that the study names, and to the keys that it sends; remembered."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print plain lines instead of progress bars.")]

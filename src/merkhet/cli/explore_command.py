@@ -126,7 +126,13 @@ def _run_models(run: Run, trusted: bool) -> list[Playable]:
 
 
 def _unplayable_reason(name: str, kind: str, entry: dict[str, Any], specs: dict[str, ModelSpec]) -> str:
-    """Return why a model cannot be used in the playground; an empty string if it can be used."""
+    """Return why a model cannot be used in the playground; an empty string if it can be used.
+
+    The run may come from somebody else, so that neither code is imported nor a key sent because it says so.
+    """
+    from merkhet.models import MODELS
+    from merkhet.models.model_lookup import has_endpoint, is_registered_model
+
     learned = entry.get("learned")
     if kind == "baseline":
         return "a baseline counts or guesses; it does not read sentences"
@@ -141,8 +147,11 @@ def _unplayable_reason(name: str, kind: str, entry: dict[str, Any], specs: dict[
             if base in specs
             else "the study does not name it"
         )
-    if ":" in specs[name].model and not Path(specs[name].model).exists():
-        return f"it is created by code; to run that code, start with --model {specs[name].model}"
+    spec = specs[name]
+    if has_endpoint(spec):
+        return "it is behind an endpoint, and asking it would send your key there"
+    if is_registered_model(spec.model) and not MODELS.is_available(spec.model):
+        return f"it is created by code; to run that code, start with --model {spec.model}"
     return ""
 
 
@@ -154,7 +163,7 @@ def _study_specs(run: Run) -> dict[str, ModelSpec]:
     from merkhet.suites import SUITES
 
     study = run.study
-    settings = SUITES.get(study.suite).model_settings(study) if study.suite in SUITES else {}
+    settings = SUITES.get(study.suite).model_settings(study) if SUITES.is_available(study.suite) else {}
     specs = {}
     for choice in study.models:
         spec = dataclasses.replace(choice.spec(), **settings)

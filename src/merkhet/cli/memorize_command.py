@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from merkhet.cli.arguments import Json, Knowledge, Quiet, Seed, Set
+from merkhet.cli.arguments import Json, Knowledge, Quiet, Seed, Set, Trust
 
 
 def memorize(
@@ -35,6 +35,7 @@ def memorize(
     ] = None,
     seed: Seed = None,
     settings: Set = None,
+    trust: Trust = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -60,5 +61,6 @@ def memorize(
             out=out,
             progress=progress,
             command=shlex.join(["merkhet", *sys.argv[1:]]),
+            trust=trust,
         )
     print_run(finished, as_json=json)

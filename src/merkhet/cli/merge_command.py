@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from merkhet.cli.arguments import Json, Quiet
+from merkhet.cli.arguments import Json, Quiet, Trust
 
 if TYPE_CHECKING:
     from merkhet.engine.distribute.shards import ShardRun
@@ -20,6 +20,7 @@ def merge(
         typer.Argument(metavar="RUN...", help="Folders written by 'merkhet run --shard'.", show_default=False),
     ],
     out: Annotated[Path, typer.Option(metavar="RUN", help="Folder for the merged run.", show_default=False)],
+    trust: Trust = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -33,7 +34,7 @@ def merge(
     from merkhet.engine.distribute.merge_shards import merge_runs
 
     with make_progress(plain=quiet or json) as progress:
-        finished = merge_runs(shards, out, progress)
+        finished = merge_runs(shards, out, progress, trust=trust)
     print_run(finished, as_json=json)
 
 

@@ -14,7 +14,7 @@ from merkhet.analysis.types import AnalysisInput
 from merkhet.core.files import write_json
 from merkhet.core.records import Question
 from merkhet.core.schemas import SCORES, read_table
-from merkhet.engine.plan import Nothing, StepContext
+from merkhet.engine.plan import PACKAGE, Nothing, StepContext
 from merkhet.engine.run_files import read_json, read_premise_labels
 from merkhet.engine.score_step import FindingsParams
 from merkhet.engine.shared_tables import run_tables
@@ -111,6 +111,11 @@ def make_analysis_input(
         entities={row["question_id"]: tuple(row["entities"]) for row in questions.entities.to_pylist()},
         **fields,
     )
+
+
+def is_available_analysis(name: str) -> bool:
+    """Return whether an analysis can be run without importing foreign code: it is registered, or merkhet's own."""
+    return ANALYSES.is_available(name) or (name.startswith(PACKAGE) and ".analyses." in name)
 
 
 def run_analyses(names: Sequence[str], inputs: AnalysisInput, home: Path | None = None) -> list[dict[str, Any]]:

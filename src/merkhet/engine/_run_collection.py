@@ -18,7 +18,7 @@ from merkhet.core.errors import InputError
 from merkhet.engine.headline import HeadlinePlan, choose_headline
 from merkhet.engine.run_folder import Run
 from merkhet.engine.suite_card import HeadlineScore
-from merkhet.metrics.metrics import Metric, get_metric, is_metric
+from merkhet.metrics.metrics import Metric, get_metric, is_available_metric
 from merkhet.questions.question_files import QuestionSet
 
 _COMBINED_LISTS = ("citations", "origins")
@@ -106,8 +106,9 @@ class RunCollection:
 
     @property
     def metrics(self) -> list[tuple[str, Metric]]:
-        """Task and loaded metric of each headline score, without metrics that merkhet does not provide."""
-        return [(entry["task"], get_metric(entry["metric"])) for entry in self.headline if is_metric(entry["metric"])]
+        """Task and loaded metric of each headline score, without metrics that are foreign code."""
+        entries = [(entry["task"], entry["metric"]) for entry in self.headline]
+        return [(task, get_metric(metric)) for task, metric in entries if is_available_metric(metric)]
 
     @property
     def card(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from merkhet.analysis.findings import summarize_findings
 from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.calibration.calibration_cards import find_cards
-from merkhet.engine._analysis_step import make_analysis_input, run_analyses
+from merkhet.engine._analysis_step import is_available_analysis, make_analysis_input, run_analyses
 from merkhet.engine._comparability import describe_disjoint_runs
 from merkhet.engine._run_collection import RunCollection, collect_runs, concat_distinct
 from merkhet.engine.run_folder import Run
@@ -58,7 +58,10 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             groups=question_groups(questions, FINDING_GROUPS, collection.memorized),
             more=[
                 *analysis_findings(analyses),
-                *(Finding(Kind.REMARK, Verdict.NONE, reason=text) for text in describe_disjoint_runs(collection)),
+                *(
+                    Finding(Kind.REMARK, Verdict.NONE, reason=text)
+                    for text in (*describe_disjoint_runs(collection), *_describe_foreign_analyses(runs))
+                ),
             ],
         )
     if downstream is not None:
@@ -124,16 +127,29 @@ def _collect_cards(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return cards
 
 
+def _analysis_names(runs: Sequence[Run]) -> list[str]:
+    return list(dict.fromkeys(str(name) for run in runs for name in run.record["card"].get("analyses", ())))
+
+
+def _describe_foreign_analyses(runs: Sequence[Run]) -> list[str]:
+    """Name the analyses that reports of several runs leave out, because they are foreign code."""
+    names = [name for name in _analysis_names(runs) if not is_available_analysis(name)]
+    return [
+        f"The analysis {name} is not one of merkhet's and is left out of this report; the report of each run has it."
+        for name in (names if len(runs) > 1 else [])
+    ]
+
+
 def _run_suite_analyses(
     collection: RunCollection, scores: Sequence[Mapping[str, Any]], answers: AnswerTable
 ) -> list[dict[str, Any]]:
     """Run the suite's analyses on the combined tables of all runs.
 
-    Analyses that read files named in a study are left out, because these files may have moved.
+    Analyses that read files named in a study are left out, because these files may have moved. So are analyses that
+    are foreign code, because the runs may come from somebody else.
     """
     runs = collection.runs
-    all_names = dict.fromkeys(name for run in runs for name in run.record["card"].get("analyses", ()))
-    names = [name for name in all_names if not reads_files(name)]
+    names = [name for name in _analysis_names(runs) if is_available_analysis(name) and not reads_files(name)]
     if not names or collection.memorized:
         return []
     facts = concat_distinct([run.questions.facts for run in runs], "fact_id")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
@@ -149,8 +149,12 @@ def read_step(content: Mapping[str, Any]) -> AnyStep:
         InputError: The content names a function outside merkhet.
         pydantic.ValidationError: The parameters do not fit the function.
     """
-    if not str(content["function"]).startswith(PACKAGE):
+    # Importing merkhet.__main__ would run a command.
+    if not str(content["function"]).startswith(PACKAGE) or "__" in content["function"]:
         raise InputError(f"{content['function']!r} is not a step function of merkhet")
+    for name in (*content["inputs"], *content["outputs"]):
+        if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
+            raise InputError(f"{name!r} is not a path within the run's folder")
     function = load_part(content["function"])
     params_type, runtime_type = get_args(get_type_hints(function)["context"])
     runtime = NOTHING if content["runtime"] is None else TypeAdapter(runtime_type).validate_python(content["runtime"])

@@ -43,6 +43,8 @@ class Request:
     workers: int | None = None
     cores: int | None = None
     memory: str | None = None
+    trust: bool = False
+    """Whether the user agrees to the foreign code that a study file names, and to the keys that it sends."""
 
 
 @dataclass(frozen=True)
@@ -85,23 +87,34 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     """Resolve a request: load the suite, fill in defaults, check every name, and locate the models.
 
     Args:
-        with_models: Whether to locate the models; False if questions are only built.
+        with_models: Whether to locate the models; False if questions are only built. Code that only asking needs is
+            then not imported.
 
     Raises:
+        ConsentError: A study file needs permissions that the user has not given. Nothing has been imported or sent.
         InputError: A name, value or path is invalid. No step has been executed.
     """
     content: dict[str, Any] = {"suite": request.suite_or_study}
-    home, where = Path(), f"suite {request.suite_or_study}"
+    home, where, file = Path(), f"suite {request.suite_or_study}", None
     if request.suite_or_study.endswith((".yaml", ".yml")):
-        path = Path(request.suite_or_study)
-        content, home, where = read_study(path), path.parent, str(path)
+        file = Path(request.suite_or_study)
+        content, home, where = read_study(file), file.parent, str(file)
         if "suite" not in content:
             raise InputError(f"{where}: the key 'suite' is missing; {did_you_mean('', suites)}")
+    typed: dict[str, Any] = {}
     for setting in request.settings:
         apply_setting(content, setting)
-    _override(content, request)
-    suite: Suite = suites.get(str(content["suite"]), home)
+        apply_setting(typed, setting)
+    overrides = _overrides(request)
+    content.update(overrides)
+    typed.update(overrides)
     requested = make_study(content, where)
+    if file is not None:
+        from merkhet.engine.permissions import check_permissions
+
+        typed_study = make_study({"suite": requested.suite, **typed}, where)
+        check_permissions(file, requested, typed_study, typed, suites, asks=with_models, trust=request.trust)
+    suite: Suite = suites.get(requested.suite, home)
     run_defaults = {"models": [DEFAULT_MEMORIZER]} if memorizes(requested) else suite.run_defaults
     defaults = {**suite.defaults, **(run_defaults if with_models else {}), **suite.defaults_for(requested)}
     chosen = {key: getattr(requested, key) for key in requested.model_fields_set}
@@ -111,7 +124,7 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     if requested.data is not None:
         defaults.pop("knowledge", None)
     study = make_study({**defaults, **chosen}, where)
-    _check_names(study, suite, home, where)
+    _check_names(study, suite, home, where, asks=with_models)
     if "learning" not in chosen and _lacks_training_questions(suite, study, home):
         study = study.model_copy(update={"learning": None})
     engines = _choose_engines(request, study, suite, where)
@@ -151,7 +164,7 @@ def _choose_engines(request: Request, study: Study, suite: Suite, where: str) ->
     return engines
 
 
-def _override(content: dict[str, Any], request: Request) -> None:
+def _overrides(request: Request) -> dict[str, Any]:
     overrides: Mapping[str, Any] = {
         "data": str(Path(request.data).resolve()) if request.data else None,
         "knowledge": [_resolve_path(source) for source in request.knowledge] or None,
@@ -160,7 +173,7 @@ def _override(content: dict[str, Any], request: Request) -> None:
         "limit": request.limit,
         "seed": request.seed,
     }
-    content.update({key: value for key, value in overrides.items() if value is not None})
+    return {key: value for key, value in overrides.items() if value is not None}
 
 
 def _resolve_path(path: str) -> str:
@@ -191,14 +204,14 @@ def _register_model(model: Any) -> str:
     return model.name
 
 
-def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
+def _check_names(study: Study, suite: Suite, home: Path, where: str, *, asks: bool) -> None:
     check_options(suite.options, suite.name, suite.analysis_names(), study, home, where)
     for task in study.tasks:
         if study.data is None and task not in suite.tasks:
             raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
     for choice in study.probes:
-        PROBES.check(choice.probe)
-        if choice.options:
+        _check_part(PROBES, choice.probe, home, asks=asks)
+        if choice.options and asks:
             from merkhet.probes.probe_support import check_probe_options
 
             with located(where):
@@ -206,16 +219,31 @@ def _check_names(study: Study, suite: Suite, home: Path, where: str) -> None:
     if study.shots and study.data is None and "split" not in suite.options.names():
         raise InputError(f"{where}: {suite.name} has no training questions to show as examples (shots)")
     if study.learning is not None:
-        LEARNERS.check(study.learning.learner)
+        _check_part(LEARNERS, study.learning.learner, home, asks=asks)
         _check_pretraining(study, suite, home, where)
         _check_memorizing(study, suite, where)
-    if study.metrics:
-        from merkhet.metrics.metrics import get_metric
-
-        for name in study.metrics:
-            get_metric(name, home)
+    _check_metrics(study, home, asks=asks)
     if study.data is not None and not path_exists(home / study.data):
         raise InputError(f"{where}: there is no folder or file {study.data} (data); correct the path")
+
+
+def _check_part(registry: Registry, name: str, home: Path, *, asks: bool) -> None:
+    """Check a name; load foreign code, to check its type before any step is executed, only if models are asked."""
+    registry.check(name)
+    if asks and registry.foreign_reference(name) is not None:
+        registry.get(name, home)
+
+
+def _check_metrics(study: Study, home: Path, *, asks: bool) -> None:
+    """Check the names of the metrics; load the metrics only if models are asked."""
+    from merkhet.metrics import METRICS, registered_name
+
+    for name in study.metrics:
+        METRICS.check(registered_name(name))
+        if asks:
+            from merkhet.metrics.metrics import get_metric
+
+            get_metric(name, home)
 
 
 def _check_pretraining(study: Study, suite: Suite, home: Path, where: str) -> None:

@@ -23,7 +23,7 @@ from merkhet.engine._run_collection import RunCollection, collect_runs
 from merkhet.engine.combine_runs import correlate_downstream, report_data
 from merkhet.engine.run_folder import Run
 from merkhet.engine.study import GROUPS, STATEMENT_GROUPS
-from merkhet.metrics.metrics import get_metric, is_metric
+from merkhet.metrics.metrics import get_metric, is_available_metric
 from merkhet.reports.comparison_page import ComparisonData
 
 Pair = tuple[str, str]
@@ -166,11 +166,11 @@ def _select_headline(collection: RunCollection, choice: ComparisonChoice) -> tup
     entries = [
         (task, metric) for task in tasks for metric in choice.metrics or headline_metrics.get(task) or scored[task][:1]
     ]
-    usable = [entry for entry in entries if choice.metrics or is_metric(entry[1])]
+    usable = [entry for entry in entries if choice.metrics or is_available_metric(entry[1])]
     unusable = sorted({metric for _, metric in entries} - {metric for _, metric in usable})
     remarks = [
-        f"The metric {metric} is not built into merkhet, so models are not compared by it; name its file with --metric "
-        f"FILE.py:{metric}."
+        f"The metric {metric} is not built into merkhet, so models are not compared by it; name it with --metric "
+        f"FILE.py:{metric}, or --metric {metric} if it is a plug-in."
         for metric in unusable
     ]
     return usable, remarks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.engine.resolve_study import Request, ResolvedStudy, memorizes, resolve_study
-from merkhet.engine.run_files import TRAININGS_FILE
+from merkhet.engine.run_files import SHARD_FILE, TRAININGS_FILE
 from merkhet.engine.run_folder import Run
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def run_study_shard(
         out: Folder of the shard; by default ``runs/<suite>-shard-3-of-8`` for the shard ``3/8``.
         command: Command line to record in shard.json.
     """
+    from merkhet.engine.distribute.shard_permissions import remember_shard_permissions
     from merkhet.engine.distribute.shards import ShardRun, check_shard_folder, parse_shard, shard_plan
 
     share = parse_shard(shard)
@@ -62,7 +63,9 @@ def run_study_shard(
     default = Path("runs") / f"{resolved.suite.name}-shard-{share.number}-of-{share.of}"
     folder = Path(out) if out is not None else default
     check_shard_folder(folder, share)
-    plan = shard_plan(_make_plan(resolved, command), share, resolved.study, resolved.home, command)
+    whole_plan = _make_plan(resolved, command)
+    plan = shard_plan(whole_plan, share, resolved.study, resolved.home, command)
+    remember_shard_permissions(folder / SHARD_FILE, whole_plan.steps, resolved.home.resolve())
     _execute(resolved, plan, folder, progress)
     return ShardRun(folder, share)
 

@@ -137,6 +137,10 @@ def make_study(content: Mapping[str, Any], where: str) -> Study:
         InputError: A key is unknown or a value is wrong.
     """
     with located(where):
+        if "trust" in content:
+            raise InputError(
+                "'trust' is not a key of a study, because its author cannot give your consent; use --trust"
+            )
         study = validate(Study, content)
         faults = FaultList()
         for group in study.groups:

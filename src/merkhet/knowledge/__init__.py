@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merkhet.core.registry import Registry
+from merkhet.core.registry import PartType, Registry
 
 _SOURCES_PACKAGE = "merkhet.knowledge.sources"
 SOURCES = Registry(
@@ -31,4 +31,5 @@ SOURCES = Registry(
             "a folder of numeric temporal facts with dictionaries",
         ),
     },
+    part_type=PartType("a function of a path, or of a path and a ReadContext", (1, 2)),
 )

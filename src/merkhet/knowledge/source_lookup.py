@@ -39,13 +39,9 @@ def resolve_source(location: str, folder: Path | None = None) -> tuple[str, Path
     """
     from merkhet.knowledge.pack_catalog import embedded_packs
 
-    if (
-        "=" in location
-        and not _is_address(location)
-        and not path_exists(Path(location))
-        and not (folder and (folder / location).exists())
-    ):
-        source, _, target = location.partition("=")
+    source = named_source(location, folder)
+    if source is not None:
+        target = location.partition("=")[2]
         return source, target if _is_address(target) else _find_path(target, folder)
     if _is_address(location):
         return "sparql", location
@@ -54,6 +50,17 @@ def resolve_source(location: str, folder: Path | None = None) -> tuple[str, Path
         return "pack", packs[location]
     path = _find_path(location, folder, packs)
     return _folder_source(path) if path.is_dir() else _file_source(path), path
+
+
+def named_source(location: str, folder: Path | None = None) -> str | None:
+    """Return the source that ``SOURCE=LOCATION`` names; None for a location without a source."""
+    is_location = (
+        "=" not in location
+        or _is_address(location)
+        or path_exists(Path(location))
+        or (folder is not None and path_exists(folder / location))
+    )
+    return None if is_location else location.partition("=")[0]
 
 
 def read_source(location: str, context: ReadContext, folder: Path | None = None) -> Iterator[Chunk]:

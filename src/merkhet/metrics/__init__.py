@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from merkhet.core.registry import Registry
+from typing import Any
+
+from merkhet.core.registry import PartType, Registry
+
+
+def _is_metric(part: Any) -> bool:
+    from merkhet.metrics.metrics import Metric
+
+    return isinstance(part, Metric)
+
 
 _METRICS = "merkhet.metrics.metrics"
 METRICS = Registry(
@@ -34,4 +43,13 @@ METRICS = Registry(
         "no-answer": (f"{_METRICS}:NO_ANSWER", "a chat model's reply has no answer; lower is better"),
         "refused": (f"{_METRICS}:REFUSED", "a chat model declines to answer; lower is better"),
     },
+    part_type=PartType("a Metric, or a function of responses or ranks", (1,), _is_metric),
 )
+
+
+def registered_name(metric: str) -> str:
+    """Return the name or reference in the registry that a metric is made from: ``r@k`` for ``adjusted-r@5``."""
+    while metric.startswith("adjusted-"):
+        metric = metric.removeprefix("adjusted-")
+    family, at, _ = metric.partition("@")
+    return f"{family}@k" if at and f"{family}@k" in METRICS else metric

@@ -383,8 +383,12 @@ def as_metric(name: str, part: Any) -> Metric:
     raise InputError(f"the metric {name!r} is neither a Metric nor a function of Responses; name one")
 
 
-def is_metric(name: str) -> bool:
-    """Return whether :func:`get_metric` finds this name when no study folder is given."""
+def is_available_metric(name: str) -> bool:
+    """Return whether :func:`get_metric` finds this name without importing foreign code."""
+    from merkhet.metrics import METRICS, registered_name
+
+    if not METRICS.is_available(registered_name(name)):
+        return False
     try:
         get_metric(name)
     except InputError:

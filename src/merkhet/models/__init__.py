@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merkhet.core.registry import Registry
+from merkhet.core.registry import PartType, Registry
 
 _BASELINES, _DEMOS = "merkhet.models.baselines", "merkhet.models.demo_models"
 MODELS = Registry(
@@ -22,4 +22,5 @@ MODELS = Registry(
             "baseline: compares senses by the words that two sentences share",
         ),
     },
+    part_type=PartType("a function without arguments that makes a model", (0,)),
 )

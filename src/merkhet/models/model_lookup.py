@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.files import file_digest, path_exists
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
-from merkhet.models.protocol import ENDPOINT_PREFIX, LOCAL_CHAT_SETTINGS, RANDOM_PREFIX
+from merkhet.models.protocol import ENDPOINT_PREFIX, LOCAL_CHAT_SETTINGS, RANDOM_PREFIX, Model
+
+if TYPE_CHECKING:
+    from merkhet.models.chat._chat_settings import ChatSettings
 
 CHAT_KIND = "chat"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -96,7 +99,7 @@ def resolve_model(spec: ModelSpec, folder: Path | None = None) -> ResolvedModel:
 def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     from merkhet.models import MODELS
 
-    if _has_endpoint(spec):
+    if has_endpoint(spec):
         return _resolve_endpoint(spec)
     if spec.model.startswith(RANDOM_PREFIX):
         from merkhet.models.random_init import parse_untrained_model
@@ -104,10 +107,14 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         untrained = parse_untrained_model(spec.model, lambda name: _find_folder(replace(spec, model=name), folder))
         untrained = replace(untrained, name=spec.label) if spec.label else untrained
         return _resolve_instance(spec, untrained, "random weights")
-    if spec.model in MODELS or (":" in spec.model and not path_exists(Path(spec.model))):
+    if is_registered_model(spec.model):
         instance = MODELS.get(spec.model, folder)()
         if isinstance(instance, Path):
             return _resolve_path(spec, instance, spec.label or spec.model, f"alias {spec.model}")
+        if not isinstance(instance, Model):
+            raise InputError(
+                f"{spec.model} makes a {type(instance).__name__}; it must make a Model, or return the path of one"
+            )
         if spec.label:
             instance = copy.copy(instance)
             instance.name = spec.label
@@ -123,8 +130,28 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
     return _resolve_path(spec, snapshot, spec.label or spec.model, f"hub {spec.model} {snapshot.name}")
 
 
-def _has_endpoint(spec: ModelSpec) -> bool:
+def is_registered_model(name: str) -> bool:
+    """Return whether a name is an alias or a reference to code, and not a path, a hub name or an endpoint."""
+    from merkhet.models import MODELS
+
+    return name in MODELS or (":" in name and not path_exists(Path(name)))
+
+
+def has_endpoint(spec: ModelSpec) -> bool:
+    """Return whether a model is behind an endpoint."""
     return spec.endpoint is not None or spec.model.startswith(ENDPOINT_PREFIX)
+
+
+def chat_settings(spec: ModelSpec) -> ChatSettings:
+    """Validate the chat settings of a model behind an endpoint; its key is not read.
+
+    Raises:
+        InputError: A setting or the address is invalid.
+    """
+    from merkhet.models.chat._chat_settings import parse_endpoint, read_settings
+
+    name, endpoint = (spec.model, spec.endpoint) if spec.endpoint is not None else parse_endpoint(spec.model)
+    return read_settings(name, endpoint, spec.chat)
 
 
 def _resolve_instance(spec: ModelSpec, instance: Any, source: str) -> ResolvedModel:
@@ -138,22 +165,20 @@ def add_chat_defaults(spec: ModelSpec, defaults: Mapping[str, Any], seed: int) -
     this machine only gets the settings in ``LOCAL_CHAT_SETTINGS``.
     """
     chat = {"seed": seed, **defaults}
-    if not _has_endpoint(spec):
+    if not has_endpoint(spec):
         chat = {name: defaults[name] for name in LOCAL_CHAT_SETTINGS if name in defaults}
     chat = {**chat, **(spec.chat or {})}
     return replace(spec, chat=chat) if chat else spec
 
 
 def _resolve_endpoint(spec: ModelSpec) -> ResolvedModel:
-    from merkhet.models.chat._chat_settings import parse_endpoint, read_settings
     from merkhet.models.chat._endpoint import EndpointModel
 
-    name, endpoint = (spec.model, spec.endpoint) if spec.endpoint is not None else parse_endpoint(spec.model)
     if spec.kind not in (None, CHAT_KIND):
         raise InputError(f"{spec.model}: a model behind an endpoint is of the kind 'chat', got kind {spec.kind!r}")
-    settings = read_settings(name, endpoint, spec.chat)
+    settings = chat_settings(spec)
     settings.read_key()  # Raises InputError for a missing key before any work is done.
-    model = EndpointModel(spec.label or name, settings)
+    model = EndpointModel(spec.label or settings.name, settings)
     return _resolve_instance(spec, model, model.settings.endpoint)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merkhet.core.registry import Registry
+from merkhet.core.registry import PartType, Registry
 
 PROBES = Registry(
     "probe",
@@ -27,4 +27,5 @@ PROBES = Registry(
             "let a chat or causal model say whether a statement is true; option shots",
         ),
     },
+    part_type=PartType("a function that asks a model", (3,)),
 )

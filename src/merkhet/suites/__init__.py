@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from merkhet.core.registry import Registry
+from typing import Any
+
+from merkhet.core.registry import PartType, Registry
+
+
+def _is_suite(part: Any) -> bool:
+    from merkhet.engine.suite import Suite
+
+    return isinstance(part, Suite)
+
 
 SUITES = Registry(
     "suite",
@@ -28,4 +37,5 @@ SUITES = Registry(
             "facts with times: who, what and when, boundaries, years within, order; zero-shot or stored",
         ),
     },
+    part_type=PartType("a Suite", is_instance=_is_suite),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merkhet.core.registry import Registry
+from merkhet.core.registry import PartType, Registry
 
 PRETRAIN = "pretrain"
 MEMORIZE = "memorize"
@@ -24,4 +24,5 @@ LEARNERS = Registry(
             "store facts: one output for each entity and time, trained until statements are known by heart",
         ),
     },
+    part_type=PartType("a function of a model, training questions and a folder", (3,)),
 )

@@ -17,8 +17,9 @@ from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.schemas import ANSWERS, read_table, write_table
 from merkhet.core.text import counted
 from merkhet.core.version import __version__
-from merkhet.engine._ask_step import STATISTICS_FILE, select_questions
-from merkhet.engine.asker import AskStatistics, merge_statistics
+from merkhet.engine._ask_step import STATISTICS_FILE, ask, select_questions
+from merkhet.engine.asker import AskStatistics, ModelRuntime, merge_statistics
+from merkhet.engine.distribute.shard_permissions import check_shard_permissions
 from merkhet.engine.distribute.shards import Shard, read_steps, shard_steps, strip_shard_option
 from merkhet.engine.executor import INTERNAL, execute, is_recorded
 from merkhet.engine.plan import AnyStep, Plan, step_identity
@@ -45,12 +46,19 @@ class _Part:
         return shard_steps((step,), self.shard)[0] if step.kind == "ask" else step
 
 
-def merge_runs(folders: Sequence[str | Path], out: str | Path, progress: Progress | None = None) -> Run:
+def merge_runs(
+    folders: Sequence[str | Path], out: str | Path, progress: Progress | None = None, *, trust: bool = False
+) -> Run:
     """Merge shards into a finished run in the folder ``out``, without loading a model.
 
     The result is the same as that of a single process.
 
+    Args:
+        trust: Whether to import foreign code that the shards name, such as metrics. Without it, such code is imported
+            only if this user has run one of the shards.
+
     Raises:
+        ConsentError: The shards name foreign code, and the user has not agreed to it.
         InputError: A folder is not a shard; a shard is repeated, missing, unfinished or damaged; or the shards differ
             in study, questions, models or version of merkhet.
     """
@@ -62,6 +70,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path, progress: Progres
         _check_finished(part)
     reporter = progress or SilentProgress()
     home = Path(parts[0].content["home"])
+    check_shard_permissions(parts[0].folder / SHARD_FILE, parts[0].steps, home, trust=trust)
     count = len(parts)
     reporter.say(f"{count} shards of {parts[0].content['study'].get('suite')}" if count > 1 else "one shard")
     plan = Plan(tuple(_with_shards(step, parts) for step in parts[0].steps))
@@ -84,10 +93,23 @@ def _read_parts(folders: Sequence[Path], target: Path) -> list[_Part]:
             raise InputError(f"{folder} is not a shard of a run: {reason}")
         content = read_json(folder / SHARD_FILE)
         try:
-            parts.append(_Part(folder, Shard(content["number"], content["of"]), content, read_steps(content)))
+            steps = read_steps(content)
+            parts.append(_Part(folder, Shard(content["number"], content["of"]), content, steps))
+            if not all(_needs_no_model(step) for step in steps):
+                raise InputError("a step loads a model")
         except (KeyError, TypeError, ValueError, InputError) as error:
             raise InputError(f"{folder / SHARD_FILE} is damaged; run this shard again with a new folder") from error
     return sorted(parts, key=lambda part: (part.shard.of, part.shard.number))
+
+
+def _needs_no_model(step: AnyStep) -> bool:
+    """Return whether a step loads no model when shards are merged.
+
+    Shards have no other steps, but their files may come from somebody else, who names a model that runs code.
+    """
+    if step.kind == "ask":
+        return step.function is ask
+    return not isinstance(step.runtime, ModelRuntime)
 
 
 def _check_same_study(parts: Sequence[_Part]) -> None:

@@ -68,6 +68,12 @@ class ChatSettings(Settings):
         """The environment variable with the API key: ``key``, or the usual variable of a well-known endpoint."""
         return self.key or _DEFAULT_KEYS.get(urlsplit(self.endpoint).hostname or "")
 
+    @property
+    def has_usual_key(self) -> bool:
+        """Whether the key is the usual one of a well-known endpoint, unnamed by the settings and sent encrypted."""
+        parts = urlsplit(self.endpoint)
+        return self.key is None and parts.scheme == "https" and parts.port in (None, 443)
+
     def read_key(self) -> str | None:
         """Read the API key from its environment variable; None if the endpoint needs no key.
 
