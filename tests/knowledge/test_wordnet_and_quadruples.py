@@ -211,7 +211,7 @@ def folder_of(folder, entities=ENTITIES, relations=RELATIONS, **splits):
     folder.mkdir(exist_ok=True)
     (folder / "entity2id.txt").write_text(entities, encoding="utf-8")
     (folder / "relation2id.txt").write_text(relations, encoding="utf-8")
-    for split, lines in (splits or {"train": TRAIN, "test": "1\t7\t4\t1986-##-07\t1986-02-29\r\n\n"}).items():
+    for split, lines in (splits or {"train": TRAIN, "test": "1\t7\t4\t1986-##-07\t1988-02-29\r\n\n"}).items():
         (folder / f"{split}.txt").write_bytes(lines.encode() if isinstance(lines, str) else lines)
     return folder
 
@@ -228,7 +228,7 @@ def test_numbers_become_named_facts_with_their_times(tmp_path):
         ("Ada_Lovelace", "wasBornIn", "London", "1815-12-10", "1815-12-10"),
         ("Take_the_\\u0022A\\u0022_Train", "worksAt", "Caf%C3%A9_Müller", "0360", None),
         ("Ada_Lovelace", "worksAt", "Caf%C3%A9_Müller", "-0044-03", None),
-        ("London", "worksAt", "100%_Wolf", "1986", "1986-02-29"),
+        ("London", "worksAt", "100%_Wolf", "1986", "1988-02-29"),
     ]
     assert [row["label"] for row in names] == [
         "Ada Lovelace",

@@ -8,22 +8,43 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core import SLOT
+from merkhet.core.dates import read_date
 from merkhet.core.errors import FaultList
 
 
 def check_facts(table: pa.Table, where: Callable[[int], str], faults: FaultList) -> None:
-    """Check that each fact has either an object or a value, and ends after it starts."""
+    """Check that each fact has either an object or a value, has dates that exist, and ends after it starts."""
     has_object, has_value = pc.is_valid(table["object"]), pc.is_valid(table["value"])
     faults.add_rows(
         rows_where(pc.equal(has_object, has_value)),
         lambda row: f"{where(row)}: a fact has either an object or a value, got both or neither",
     )
 
+    for name in ("start", "end"):
+        problems = _date_problems(table[name])
+        faults.add_rows(
+            rows_where(pc.is_in(table[name], pa.array(problems, pa.string()))) if problems else [],
+            lambda row, name=name, problems=problems: f"{where(row)}: {name} {problems[table[name][row].as_py()]}",
+        )
+
     def describe(row: int) -> str:
         fact = table.slice(row, 1).to_pylist()[0]
         return f"{where(row)}: end {fact['end']} is before start {fact['start']} for {fact['subject']!r}"
 
     faults.add_rows(rows_where(pc.greater(_day(table["start"], 0), _day(table["end"], 99))), describe)
+
+
+def _date_problems(dates: pa.ChunkedArray) -> dict[str, str]:
+    """Return what is wrong with the texts that are not dates in ISO form."""
+    problems = {}
+    for text in pc.unique(dates).to_pylist():
+        try:
+            date = text if text is None else read_date(text)
+            if date != text:
+                problems[text] = f"{text!r} must be written as {date}"
+        except ValueError as error:
+            problems[text] = str(error)
+    return problems
 
 
 def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:

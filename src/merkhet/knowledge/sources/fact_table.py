@@ -330,7 +330,7 @@ def _make_chunk(
     for time in ("start", "end"):
         if time in table.column_names and table[time].null_count < table.num_rows:
             # Drop the time of day.
-            day = pc.replace_substring_regex(table[time], r"^([+-]?\d+-\d\d-\d\d)T.*$", r"\1")
+            day = pc.replace_substring_regex(table[time], r"^([+-]?\d+-\d\d-\d\d)(T.*| \d\d:\d\d.*)$", r"\1")
             table = table.set_column(table.column_names.index(time), time, day)
     if context.predicates:
         selected = pc.is_in(table["predicate"], pa.array(context.predicates))

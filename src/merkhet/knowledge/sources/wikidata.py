@@ -348,7 +348,7 @@ def _parse_time(value: Mapping[str, Any]) -> str | None:
     if not match or not int(match[2]):
         raise ValueError(f"{value['time']!r} is not a date")
     sign, year, month, day = match.groups()
-    return date_text(sign, year, month, day, value["precision"])
+    return date_text(sign, year, month, day, value["precision"], julian=_is_julian(value))
 
 
 def _qualifier_text(snak: Mapping[str, Any]) -> str:
