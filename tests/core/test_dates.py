@@ -40,7 +40,10 @@ def test_dates_in_words_have_many_forms() -> None:
     def check(text: str, iso: str) -> None:
         assert read_date(text) == iso
 
-    written = {"-0044": ["44 BC", "44 BCE", "44 B.C.", "44 bc", "044 B.C.E.", "44\xa0BC"], "-0013": ["13 BC", "13  BCE"]}
+    written = {
+        "-0044": ["44 BC", "44 BCE", "44 B.C.", "44 bc", "044 B.C.E.", "44\xa0BC"],
+        "-0013": ["13 BC", "13  BCE"],
+    }
     written |= {"0476": ["AD 476", "476 AD", "476 CE", "A.D. 476", "476 c.e."], "1957": ["1957 CE"]}
     written |= {"-0044-03-15": ["15 March 44 BC", "15 march 44 BCE"], "1957-03": ["March 1957"], "-13": ["-13"]}
     check_all(check, [(text, iso) for iso, texts in written.items() for text in texts])
@@ -51,7 +54,19 @@ def test_other_texts_are_refused_with_the_reason() -> None:
         with pytest.raises(ValueError, match=said):
             read_date(text)
 
-    no_date = ["", "soon", "BC", "44 BC AD", "AD 44 BC", "c. 44 BC", "15.3.1957", "1957-3", "١٩٥٧", "15 1957", "1957-03-15T"]
+    no_date = [
+        "",
+        "soon",
+        "BC",
+        "44 BC AD",
+        "AD 44 BC",
+        "c. 44 BC",
+        "15.3.1957",
+        "1957-3",
+        "١٩٥٧",
+        "15 1957",
+        "1957-03-15T",
+    ]
     cases = [(text, r"is not a date \(1957, 1957-03, 1957-03-15 or 44 BC\)") for text in [*no_date, "x" * 10_000]]
     impossible = {"2020-02-30": "February 2020 has 29 days", "2021-02-29": "February 2021 has 28 days"}
     impossible |= {"1900-02-29": "has 28 days", "2020-13-01": "there is no month 13", "2020-00": "there is no month 00"}

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core import SLOT
-from merkhet.core.dates import read_date
+from merkhet.core.dates import check_iso_date
 from merkhet.core.errors import FaultList
 
 
@@ -22,10 +22,9 @@ def check_facts(table: pa.Table, where: Callable[[int], str], faults: FaultList)
 
     for name in ("start", "end"):
         problems = _date_problems(table[name])
-        faults.add_rows(
-            rows_where(pc.is_in(table[name], pa.array(problems, pa.string()))) if problems else [],
-            lambda row, name=name, problems=problems: f"{where(row)}: {name} {problems[table[name][row].as_py()]}",
-        )
+        rows = rows_where(pc.is_in(table[name], pa.array(problems, pa.string()))) if problems else []
+        for row in rows:
+            faults.add(f"{where(row)}: {name} {problems[table[name][row].as_py()]}", row=row)
 
     def describe(row: int) -> str:
         fact = table.slice(row, 1).to_pylist()[0]
@@ -35,13 +34,11 @@ def check_facts(table: pa.Table, where: Callable[[int], str], faults: FaultList)
 
 
 def _date_problems(dates: pa.ChunkedArray) -> dict[str, str]:
-    """Return what is wrong with the texts that are not dates in ISO form."""
+    """Return what is wrong with the dates in ISO form whose month or day does not exist."""
     problems = {}
-    for text in pc.unique(dates).to_pylist():
+    for text in pc.unique(dates.drop_null()).to_pylist():
         try:
-            date = text if text is None else read_date(text)
-            if date != text:
-                problems[text] = f"{text!r} must be written as {date}"
+            check_iso_date(text)
         except ValueError as error:
             problems[text] = str(error)
     return problems

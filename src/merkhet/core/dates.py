@@ -14,7 +14,8 @@ _ISO = re.compile(r"([+-]?)([0-9]{1,9})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 _BEFORE_CHRIST = r"BCE?|B\.C\.(?:E\.)?"
 _SINCE_CHRIST = r"AD|CE|A\.D\.|C\.E\."
 _WRITTEN = re.compile(
-    rf"(?:(?:(?P<day>[0-9]{{1,2}}) )?(?P<month>{'|'.join(MONTHS)}) )?(?P<era>(?:{_SINCE_CHRIST}) )?(?P<year>[0-9]{{1,9}})"
+    rf"(?:(?:(?P<day>[0-9]{{1,2}}) )?(?P<month>{'|'.join(MONTHS)}) )?"
+    rf"(?P<era>(?:{_SINCE_CHRIST}) )?(?P<year>[0-9]{{1,9}})"
     rf"(?: (?:(?P<before>{_BEFORE_CHRIST})|(?P<since>{_SINCE_CHRIST})))?",
     re.IGNORECASE,
 )
@@ -29,12 +30,8 @@ def read_date(text: str) -> str:
     Raises:
         ValueError: The text is not a date, or the month or day does not exist.
     """
-    iso = _ISO.fullmatch(text)
-    if iso:
-        sign, year, month, day = iso.groups()
-        problem = date_problem(int(year), month, day, before_christ=sign == "-")
-        if problem:
-            raise ValueError(f"{text!r} is not a date: {problem}")
+    if _ISO.fullmatch(text):
+        check_iso_date(text)
         return text
     written = _WRITTEN.fullmatch(" ".join(text.split()))
     if not written or (written["era"] and (written["before"] or written["since"])):
@@ -48,6 +45,16 @@ def read_date(text: str) -> str:
     if problem:
         raise ValueError(f"{text!r} is not a date: {problem}")
     return "-".join([f"{'-' if written['before'] else ''}{year:04d}", *filter(None, (month, day))])
+
+
+def check_iso_date(text: str) -> None:
+    """Raise ValueError for a date in ISO form whose month or day does not exist; ignore other texts."""
+    iso = _ISO.fullmatch(text.partition("T")[0])
+    if iso:
+        sign, year, month, day = iso.groups()
+        problem = date_problem(int(year), month, day, before_christ=sign == "-")
+        if problem:
+            raise ValueError(f"{text!r} is not a date: {problem}")
 
 
 def format_date(date: str) -> str:
@@ -79,7 +86,7 @@ def date_problem(
         return None
     julian = julian or before_christ or year < _FIRST_GREGORIAN_YEAR
     # Some sources count 1 BC as year 0 and others as year -1; both give years BC a leap day that others lack.
-    is_leap = year % 4 == 0 and (julian or year % 100 != 0 or year % 400 == 0) or (before_christ and year % 4 == 1)
+    is_leap = (year % 4 == 0 and (julian or year % 100 != 0 or year % 400 == 0)) or (before_christ and year % 4 == 1)
     days = 29 if month == "02" and is_leap else _DAYS[int(month) - 1]
     if 1 <= int(day) <= days:
         return None

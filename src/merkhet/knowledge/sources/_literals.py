@@ -72,9 +72,7 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
     return f'"{text}"', None, None
 
 
-def date_text(
-    sign: str, year: str, month: str | None, day: str | None, precision: int, *, julian: bool = False
-) -> str:
+def date_text(sign: str, year: str, month: str | None, day: str | None, precision: int, *, julian: bool = False) -> str:
     """Format a date up to its Wikidata precision; a month or day of 00 or None is left out.
 
     Raises:
