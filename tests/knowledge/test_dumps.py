@@ -169,7 +169,7 @@ def test_a_dump_is_read_however_it_is_packed(tmp_path):
             ("P1971", None),
         }
 
-    check_all(check, ["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"])
+    check_all(check, ["d.json", "d.json.gz", "d.json.bz2", "d.json.xz", "d.json.zst"])
 
 
 def test_what_is_said_beside_a_statement_is_kept(tmp_path):
@@ -358,7 +358,7 @@ def test_a_dump_that_ends_early_is_refused_even_if_bad_lines_are_not(tmp_path):
             for skip_bad in (False, True):
                 assert "ends early" in refusal(read_dump, path, skip_bad=skip_bad, options={"names": names})
 
-    check_all(check, product(["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"], ["all", "used"]))
+    check_all(check, product(["d.json", "d.json.gz", "d.json.bz2", "d.json.xz", "d.json.zst"], ["all", "used"]))
 
 
 def test_what_a_dump_cannot_be_asked_for(tmp_path):

@@ -15,6 +15,8 @@ import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
+from merkhet.knowledge.source_lookup import read_source
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.stats import describe
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
@@ -221,31 +223,27 @@ def test_delimiters_and_quotes(kb, tmp_path: Path) -> None:
         kb(file, options={"delimeter": ";"})
 
 
-def test_the_delimiter_of_a_table_is_that_of_its_header(kb, tmp_path: Path) -> None:
-    rows = [
-        "subject{0}predicate{0}object{0}start",
-        "Oslo{0}capital of{0}Norway{0}44 BC",
-        "Rome{0}capital of{0}Italy{0}",
-    ]
-    for number, (delimiter, mark) in enumerate(product(",;\t", ("", "\ufeff"))):
-        for suffix in (".csv", ".tsv"):
-            text = mark + "\r\n".join(rows).format(delimiter) + "\r\n"
-            assert triples(kb(write(tmp_path / f"{number}{suffix}", text))) == TWO
+def test_the_delimiter_of_a_table_is_that_of_its_header(tmp_path: Path) -> None:
+    def rows(name: str, text: str | bytes, **options: str) -> list[dict]:
+        file = write(tmp_path / name, text)
+        return [row for chunk in read_source(file, ReadContext(options=options)) for row in chunk.facts.to_pylist()]
+
+    lines = ["subject{0}predicate{0}object{0}start", "Oslo{0}capital of{0}Norway{0}1814"]
+    for suffix, delimiter, mark in product((".csv", ".tsv"), ",;\t", ("", "\ufeff")):
+        (row,) = rows(f"a{suffix}", mark + "\r\n".join(lines).format(delimiter) + "\r\n")
+        assert [row[name] for name in ("subject", "object", "start")] == ["Oslo", "Norway", "1814"]
     quoted = 'subject;predicate;"object";"unit, if any";domain\r\n"Bonn; am Rhein";in;Germany;;a\r\n'
-    (done,) = import_knowledge(
-        [write(tmp_path / "q.csv", quoted)], tmp_path / "q.duckdb", options={"map.unit": "unit, if any"}
-    )
-    assert done.facts == 1
+    (row,) = rows("a.csv", quoted, **{"map.unit": "unit, if any"})
+    assert (row["subject"], row["object"], row["domain"]) == ("Bonn; am Rhein", "Germany", "a")
     refused = {
         "subject,predicate;object\na,b;c\n": r"a.csv:1: the columns may be separated by commas or by semicolons. Set",
         "subject|predicate|object\na|b|c\n": r"If another character separates the columns, set the option 'delimiter'",
         "subject;predicate;value\na;b;1,5\n": r"a.csv:2: value must be a number, got '1,5'; write the decimal mark as",
+        "subject;predicate;object\n".encode("utf-16"): r"a.csv:1: the text is UTF-16. Save the file as UTF-8.",
     }
     for text, said in refused.items():
         with pytest.raises(InputError, match=said):
-            kb(write(tmp_path / "a.csv", text))
-    with pytest.raises(InputError, match=r"a.csv:1: the text is UTF-16. Save the file as UTF-8."):
-        kb(write(tmp_path / "a.csv", "subject;predicate;object\n".encode("utf-16")))
+            rows("a.csv", text)
 
 
 def test_empty_files_and_headers_without_rows(kb, tmp_path: Path) -> None:
