@@ -257,6 +257,12 @@ def test_bad_literals_are_refused_by_line(tmp_path: Path) -> None:
                 ("١٢", "integer"),
                 ("x", "int"),
             ),
+            *(
+                ("2020-02-30", "date"),
+                ("1900-02-29", "date"),
+                ("2020-13", "gYearMonth"),
+                ("1957-04-31T10:00:00Z", "dateTime"),
+            ),
             *(("1957-13-01", "date"), ("unknown", "gYear"), ("57", "gYear"), ("1957-03-15", "dateTime")),
         ],
     )

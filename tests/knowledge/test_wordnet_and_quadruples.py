@@ -273,6 +273,7 @@ def test_a_bad_quadruple_is_refused_or_counted(tmp_path_factory):
             ("0\t0\t1\t307-13047-09\t978-##-##\n", "'307-13047-09' is not a date"),
             ("0\t0\t1\t1963-64-65\t####-##-##\n", "'1963-64-65' is not a valid date"),
             ("0\t0\t1\t1963-04-31\t####-##-##\n", "'1963-04-31' is not a valid date"),
+            ("0\t0\t1\t1986-02-29\t####-##-##\n", "'1986-02-29' is not a valid date: February 1986 has 28 days"),
             ("0\t0\t1\t2014-##-##\t2007-##-##\n", 'end 2007 is before start 2014 for "Ada_Lovelace wasBornIn London"'),
             ("0\t0\t1\t-0043-##-##\t-0044-##-##\n", "end -0044 is before start -0043"),
             (b"0\t0\t1\t1986-##-##\t\xe9\n", "not UTF-8"),
