@@ -160,6 +160,11 @@ CSV = (
     b"Q90,capital of,France,,,1957,1960-02,Paris,en\n"
     b'Q90,people,,2100000,m,,,"Pa,ris",fr\n'
 )
+QUOTED_CSV = (
+    b"subject;predicate;object;value;start;end;subject_label\n"
+    b'"""Weird Al"" Yankovic";performed;"""Heroes"" (album)";;44 BC;13 BC;a\xe2\x80\xaeb\n'
+    b'"Heroes; or not";length;;2.5;2020-02-29;;"""so"" called"\n'
+)
 ROWS = (
     b'{"subject": "Paris", "predicate": "capital of", "object": "France", "start": "1957", "premises": ["a"]}\n'
     b'{"subject": "Paris", "predicate": "people", "value": 2100000.5, "unit": "m", "domain": "geography"}\n'

@@ -7,7 +7,9 @@ import csv
 import gzip
 import io
 import json
+import lzma
 import random
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -134,16 +136,27 @@ def _copied(tree: Any) -> Any:
     return [_copied(value) for value in tree] if isinstance(tree, list) else tree
 
 
-def _dumped(tree: Any, ascii_only: bool = True) -> bytes:
+def _dumped(tree: Any, ascii_only: bool = True, fault: str = "") -> bytes:
     try:
-        return json.dumps(tree, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+        text = json.dumps(tree, ensure_ascii=ascii_only)
     except (RecursionError, ValueError):
         return b"[" * 2000
+    if fault == "key":
+        text = _KEY.sub(lambda match: f"{match[1]}0, {match[1]}", text, count=1)
+    elif fault:
+        text = _NUMBER.sub(f": {fault}", text, count=1)
+    return text.encode("utf-8", "surrogatepass")
+
+
+_KEY = re.compile(r'("(?:[^"\\]|\\.)*": )')
+_NUMBER = re.compile(r": -?[0-9][0-9.eE+-]*")
+_JSON_FAULTS = st.sampled_from(["", "", "", "", "key", "NaN", "-Infinity", "1e999", "9" * 400 + ".5"])
+"""What JSON has not, and the json module reads: a key twice, NaN, infinite numbers."""
 
 
 def json_documents(seeds: Sequence[bytes]) -> Any:
     """JSON documents."""
-    return st.builds(_dumped, odd_trees([json.loads(seed) for seed in seeds]), st.booleans())
+    return st.builds(_dumped, odd_trees([json.loads(seed) for seed in seeds]), st.booleans(), _JSON_FAULTS)
 
 
 def json_lines(seeds: Sequence[bytes]) -> Any:
@@ -151,12 +164,13 @@ def json_lines(seeds: Sequence[bytes]) -> Any:
     rows = [[json.loads(line) for line in seed.splitlines() if line.strip()] for seed in seeds]
     ends = st.sampled_from([b"\n", b"\n", b"\r\n", b"\n\n", b" \n", b"\x00\n"])
     return st.builds(
-        lambda some, plain, end: (
-            end.join(_dumped(row, plain) for row in some) + b"\n" if isinstance(some, list) else _dumped(some)
+        lambda some, plain, end, fault: (
+            end.join(_dumped(row, plain, fault) for row in some) + b"\n" if isinstance(some, list) else _dumped(some)
         ),
         odd_trees(rows),
         st.booleans(),
         ends,
+        _JSON_FAULTS,
     )
 
 
@@ -164,11 +178,14 @@ def wikidata_lines(seeds: Sequence[bytes]) -> Any:
     """A dump: rows of JSON within brackets."""
     rows = [[json.loads(line.rstrip(b",")) for line in seed.splitlines() if line.startswith(b"{")] for seed in seeds]
     return st.builds(
-        lambda some, plain: (
-            b"[\n" + b",\n".join(_dumped(row, plain) for row in (some if isinstance(some, list) else [some])) + b"\n]\n"
+        lambda some, plain, fault: (
+            b"[\n"
+            + b",\n".join(_dumped(row, plain, fault) for row in (some if isinstance(some, list) else [some]))
+            + b"\n]\n"
         ),
         odd_trees(rows),
         st.booleans(),
+        _JSON_FAULTS,
     )
 
 
@@ -176,15 +193,26 @@ def yaml_documents(seeds: Sequence[bytes]) -> Any:
     """YAML documents."""
     import yaml
 
-    def dumped(tree: Any, flow: bool | None) -> bytes:
+    def dumped(tree: Any, flow: bool | None, fault: str) -> bytes:
         try:
-            return yaml.safe_dump(tree, allow_unicode=True, default_flow_style=flow, sort_keys=False).encode(
-                "utf-8", "surrogatepass"
-            )
+            text = yaml.safe_dump(tree, allow_unicode=True, default_flow_style=flow, sort_keys=False)
         except (RecursionError, ValueError, yaml.YAMLError):
             return b"a: [" * 500
+        lines = text.splitlines(keepends=True)
+        if fault == "line":
+            lines += lines[:1]
+        elif fault == "merge":
+            lines += ["zz: &zz {a: 1}\n", "yy: {<<: *zz, a: 2}\n"]
+        elif fault == "flow":
+            lines += ["zz: {a: 1, b: {c: 1, c: 2}}\n"]
+        return "".join(lines).encode("utf-8", "surrogatepass")
 
-    return st.builds(dumped, odd_trees([yaml.safe_load(seed) for seed in seeds]), st.sampled_from([None, False, True]))
+    return st.builds(
+        dumped,
+        odd_trees([yaml.safe_load(seed) for seed in seeds]),
+        st.sampled_from([None, False, True]),
+        st.sampled_from(["", "", "", "", "line", "merge", "flow"]),
+    )
 
 
 def tables(delimiter: str = ",") -> Grammar:
@@ -375,6 +403,7 @@ def packed(inner: Grammar, how: str) -> Grammar:
     unpack, pack = {
         "gz": (gzip.decompress, lambda d: gzip.compress(d, 1, mtime=0)),
         "bz2": (bz2.decompress, lambda d: bz2.compress(d, 1)),
+        "xz": (lzma.decompress, lambda d: lzma.compress(d, preset=0)),
     }[how]
 
     def broken(data: bytes, cut: int, way: int) -> bytes:

@@ -23,6 +23,10 @@ ODD_TEXTS: tuple[str, ...] = (
         "\u202eabc",
         "\u200d",
     ),
+    *("\u202dabc\u202c", "\u2066x\u2069", "\u200bx", "a\x9fb", "\u061c", "\u2060", "\U000e0041"),
+    *("2020-02-30", "2021-02-29", "1900-02-29", "2020-13-01", "2020-00-10", "0000", "10000-01-01", "-0044-03-15"),
+    *("44 BC", "13 BC", "15 March 44 BC", "AD 476", "0 BC", "31 April 2009", "2020-02-30T10:00:00Z", "1,5", "1.234,5"),
+    *('"Weird Al" Yankovic', '"Heroes"', '"Heroes" (album)', '"a"@en', '"a"^^xsd:gYear', '"', '"a" "b"'),
     *("\ud800", "\udfff", "a\udc80", "\U0001f600", "e\u0301", "İ", "ß", "٣", "²", "½", "零", "北京", "𠮷"),
     *(
         "[MASK]",
@@ -141,6 +145,7 @@ ODD_BYTES: tuple[bytes, ...] = (
         b'{"a":' * 2000,
         b"x" * 5000,
     ),
+    *(b'"a": 1, "a": 2', b"Infinity", b"-Infinity", b"44 BC", b"\xe2\x80\xae", b"<<: *a", b'""'),
     *(b"1957", b"-0001", b"2001-02-30", b"[MASK]", b"{subject}", b"!!python/object:os.system", b"%", b"|", b";"),
 )
 
@@ -181,6 +186,8 @@ def json_bombs(row: dict[str, Any]) -> list[bytes]:
         found.append(json.dumps({**row, key: "@@"}).replace('"@@"', "[" * 60_000 + "]" * 60_000).encode() + b"\n")
         found.append(json.dumps({**row, key: "@@"}).replace('"@@"', "NaN").encode() + b"\n")
         found.append(json.dumps({**row, key: "@@"}).replace('"@@"', "1e999").encode() + b"\n")
+        found.append(json.dumps({**row, key: "@@"}).replace('"@@"', "-Infinity").encode() + b"\n")
+        found.append(json.dumps({**row, key: "@@"}).replace('"@@"', f"1, {json.dumps(key)}: 2").encode() + b"\n")
     return found
 
 
@@ -218,6 +225,13 @@ def yaml_bombs() -> list[bytes]:
         b"? [a, b]\n: c\n",
         b"? {a: b}\n: c\n",
         b"a: b\na: c\n",
+        b"a: {b: [{c: 1, c: 2}]}\n",
+        b"suite: quickstart\n'suite': kmir\n",
+        b"a: &a {x: 1}\nb: {<<: *a, x: 2}\nc: {<<: [*a, *a], x: 3, x: 4}\n",
+        b"c: {<<: {a: 1}, <<: {b: 2}}\n",
+        b"? &k a\n: 1\n? *k\n: 2\n",
+        b"yes: 1\ntrue: 2\n1: 3\n0x1: 4\n1.0: 5\n~: 6\nnull: 7\n",
+        b"{" + b"a: 1, " * 50_000 + b"}\n",
         b"--- a\n--- b\n",
         b"%YAML 9.9\n---\na: b\n",
         b"a: \x07\n",

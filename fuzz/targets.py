@@ -59,7 +59,8 @@ class Target:
     module: str = ""
 
 
-READERS = tuple(f"fuzz.readers.{name}" for name in ("knowledge", "questions", "studies", "models", "replies"))
+_MODULES = ("knowledge", "questions", "studies", "models", "replies", "formats")
+READERS = tuple(f"fuzz.readers.{name}" for name in _MODULES)
 """Modules with a function ``targets``."""
 
 

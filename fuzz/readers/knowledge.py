@@ -6,12 +6,14 @@ import bz2
 import functools
 import gzip
 import json
+import lzma
 from typing import Any
 
 import duckdb
 
 from fuzz import examples, mutations
 from fuzz.oddities import json_bombs, yaml_bombs
+from fuzz.readers.formats import refuse_impossible
 from fuzz.targets import SEPARATOR, Place, Target, parts
 from merkhet.knowledge._staging import stage_chunks
 from merkhet.knowledge.database import create_tables, define_macros
@@ -39,6 +41,11 @@ def _taken(place: str, **asked: Any) -> None:
     except BaseException:
         connection.execute("rollback")
         raise
+    else:
+        for column in ("start", "end"):
+            query = f'select distinct "{column}" from staging.place.facts where "{column}" is not null'
+            for (time,) in connection.execute(query).fetchall():
+                refuse_impossible(time)
     finally:
         connection.execute("set force_compression = 'auto'")
         connection.execute("drop schema if exists staging.place cascade")
@@ -134,7 +141,14 @@ def _json_nests() -> list[bytes]:
 
 
 def _packed_bombs(pack: Any) -> list[bytes]:
+    whole = pack(examples.DUMP)
     return [
+        whole[:-1],
+        whole + whole,
+        whole + b"\0" * 8 + whole,
+        whole + b"x",
+        pack(whole),
+        b"\xfd7zXZ\x00\x00\x04" + b"\xff" * 50,
         b"",
         pack(b""),
         pack(b"x" * 50_000_000),
@@ -234,6 +248,24 @@ def targets() -> list[Target]:
             **_reads("dump.json.bz2", options={"names": "used"}),
         ),
         Target(
+            "Wikidata JSON (xz)",
+            seeds=(lzma.compress(examples.DUMP, preset=0),),
+            grammar=mutations.packed(mutations.wikidata_lines, "xz"),
+            bombs=lambda: _packed_bombs(lambda d: lzma.compress(d, preset=0)),
+            guided=False,
+            share=0.5,
+            **_reads("dump.json.xz"),
+        ),
+        Target(
+            "CSV (xz)",
+            seeds=(lzma.compress(examples.CSV, preset=0),),
+            grammar=mutations.packed(mutations.tables(","), "xz"),
+            bombs=lambda: _packed_bombs(lambda d: lzma.compress(d, preset=0)),
+            guided=False,
+            share=0.4,
+            **_reads("facts.csv.xz"),
+        ),
+        Target(
             "ConceptNet",
             seeds=(examples.CONCEPTS,),
             grammar=mutations.lines_of(
@@ -253,6 +285,20 @@ def targets() -> list[Target]:
             **_reads("conceptnet-assertions-5.7.0.csv", languages=("en",)),
         ),
         Target("CSV", seeds=(examples.CSV,), grammar=mutations.tables(","), share=1.5, **_reads("facts.csv")),
+        Target(
+            "CSV, semicolons",
+            seeds=(examples.QUOTED_CSV, examples.CSV.replace(b",", b";")),
+            grammar=mutations.tables(";"),
+            words=(b";", b",", b"\t", b'"', b'""', b'"""', b"44 BC", b"2020-02-30", b"1,5"),
+            **_reads("facts.csv"),
+        ),
+        Target(
+            "CSV, tabs",
+            seeds=(examples.QUOTED_CSV.replace(b";", b"\t"),),
+            grammar=mutations.tables("\t"),
+            share=0.5,
+            **_reads("facts.csv"),
+        ),
         Target(
             "TSV", seeds=(examples.CSV.replace(b",", b"\t"),), grammar=mutations.tables("\t"), **_reads("facts.tsv")
         ),

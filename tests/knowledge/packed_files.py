@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 
 import pyarrow as pa
 import pytest
@@ -17,7 +18,9 @@ def pack(path, data):
         with pa.CompressedOutputStream(str(path), "zstd") as out:
             out.write(data)
     else:
-        path.write_bytes({".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)(data))
+        path.write_bytes(
+            {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}.get(path.suffix, bytes)(data)
+        )
     return path
 
 

@@ -58,7 +58,7 @@ def test_assertions_become_facts_with_their_weight(tmp_path):
         assert details["en/cat", "AtLocation", "en/window_sill", None] == told
         assert sum(reading.left_out.values()) == 1
 
-    check_all(check, ["conceptnet-assertions-5.7.0.csv", "c.csv.gz", "c.csv.bz2", "c.csv.zst"])
+    check_all(check, ["conceptnet-assertions-5.7.0.csv", "c.csv.gz", "c.csv.bz2", "c.csv.xz", "c.csv.zst"])
 
 
 def test_assertions_are_filtered(tmp_path):

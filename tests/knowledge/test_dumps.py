@@ -169,7 +169,7 @@ def test_a_dump_is_read_however_it_is_packed(tmp_path):
             ("P1971", None),
         }
 
-    check_all(check, ["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"])
+    check_all(check, ["d.json", "d.json.gz", "d.json.bz2", "d.json.xz", "d.json.zst"])
 
 
 def test_what_is_said_beside_a_statement_is_kept(tmp_path):
@@ -332,8 +332,28 @@ BAD_LINES = [
     (b'{"type":"item","id":"Q2","claims":{"P31":[{"rank":"normal"}]}}', "does not have the structure of a dump"),
     (json.dumps(entity("Q2", {}, [statement(quantity("P1", "many"))])).encode(), "could not convert"),
     (json.dumps(entity("Q2", {}, [statement(time("P1", "+0000-00-00T00:00:00Z", 9))])).encode(), "is not a date"),
+    *(
+        (
+            json.dumps(entity("Q2", {}, [statement(time("P1", f"+{day}T00:00:00Z", 11))])).encode(),
+            f"'{day}' is not a date",
+        )
+        for day in ("2020-02-30", "1900-02-29", "1957-13-01", "1957-04-31")
+    ),
+    (
+        json.dumps(
+            entity("Q2", {}, [statement(item("P39", "Q1"), time("P580", "+2021-02-29T00:00:00Z", 11))])
+        ).encode(),
+        "'2021-02-29' is not a date: February 2021 has 28 days",
+    ),
+    (json.dumps(entity("Q2", {}, [])).encode()[:-1] + b', "id": "Q4"}', "not valid JSON (the key 'id' is repeated at"),
     (json.dumps(REVERSED).encode(), 'end 1957 is before start 1961 for "Q3 P39"'),
 ]
+
+
+def test_a_day_of_the_julian_calendar_is_kept(tmp_path):
+    path = dump(tmp_path / "d.json", entity("Q1", {}, [statement(time("P1", "+1900-02-29T00:00:00Z", 11, JULIAN))]))
+    facts, _, _ = gathered(read_dump(path, ReadContext()))
+    assert [row["object"] for row in facts] == ['"1900-02-29"']
 
 
 def test_a_bad_line_is_refused_by_its_number_or_counted(tmp_path):
@@ -358,7 +378,7 @@ def test_a_dump_that_ends_early_is_refused_even_if_bad_lines_are_not(tmp_path):
             for skip_bad in (False, True):
                 assert "ends early" in refusal(read_dump, path, skip_bad=skip_bad, options={"names": names})
 
-    check_all(check, product(["d.json", "d.json.gz", "d.json.bz2", "d.json.zst"], ["all", "used"]))
+    check_all(check, product(["d.json", "d.json.gz", "d.json.bz2", "d.json.xz", "d.json.zst"], ["all", "used"]))
 
 
 def test_what_a_dump_cannot_be_asked_for(tmp_path):

@@ -16,7 +16,7 @@ from spark_sessions import LOCAL
 
 from merkhet.core.compute_engines import Engine, choose_build_engine, choose_engines, parse_engine
 from merkhet.core.errors import InputError
-from merkhet.knowledge.database import TIME_KEY
+from merkhet.knowledge.database import LITERAL, TIME_KEY
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.knowledge.rules import _write_conclusions as conclusions
@@ -90,6 +90,15 @@ def test_times_are_alike(duck, spark):
     spark.define_function("time_key", ["t", "missing"], TIME_KEY)
     rows = same(duck, spark, "select time_key(t, 0), time_key(t, 99) from times order by place")
     assert rows[0] == (19570000, 19579999) and rows[1] == (-440000 + 315, -440000 + 315) and rows[-1] == (None, None)
+
+
+@pytest.mark.cluster
+def test_literals_are_alike(duck, spark):
+    texts = ['"a"', '"a"@en', '"a"^^xsd:gYear', '"Weird Al" Yankovic', '"', '""', '"a\n"', '"a"\n', "a", '"a"@', None]
+    both(duck, spark, "texts", pa.table({"t": pa.array(texts, pa.string()), "place": list(range(len(texts)))}))
+    spark.define_function("is_literal", ["t"], LITERAL)
+    rows = same(duck, spark, "select is_literal(t) from texts order by place")
+    assert [row[0] for row in rows] == [*[True] * 3, False, False, True, True, *[False] * 3, None]
 
 
 @pytest.mark.cluster

@@ -22,7 +22,7 @@ from merkhet.knowledge.store_import import import_knowledge
 
 NASTY = "\x00\x01\x1f \"'\\\r\n\t,;|@^<>{}`%#/:é中😀\u2028\x85\ufeff"
 TEXTS = st.text(st.sampled_from(NASTY + "aQ1_") | st.characters(codec="utf-8"), min_size=1, max_size=8)
-WORDS = TEXTS.map(lambda text: "w" + text + "w")
+WORDS = TEXTS.map(lambda text: "w" + text + "w") | TEXTS.map(lambda text: f'"{text}" w')
 LITERALS = st.tuples(TEXTS, st.sampled_from(["", "@en", "@zh-hant"])).map(lambda pair: f'"{pair[0]}"{pair[1]}')
 IRIS = st.sampled_from(["Q42", "P31", "dbo:Person", "rdf:type", "http://a.b/c", "urn:a:b", "dbr:Café_(Zürich)"])
 IRIS |= st.text("aé中%/?&=()'!*;+,~", min_size=1, max_size=6).map(
@@ -169,18 +169,22 @@ def test_every_name_has_an_iri_and_comes_back_from_it(name: str) -> None:
         assert short_name(iri) == name
 
 
-def test_what_is_not_quite_a_literal_is_still_written_as_one(tmp_path: Path) -> None:
-    objects = ['"', '"a', '"a"b', '"a"@', '"a"@e n', '"a"@zh-classical', '"a"^^<x>', '""', '"""', '"a"@en"@de']
-    store = make_store(tmp_path, [(f"s{place}", "p", object) for place, object in enumerate(objects)])
+def test_a_literal_is_a_text_in_quotes_and_other_texts_are_written_as_names(tmp_path: Path) -> None:
+    names = ['"', '"a', '"a"b', '"a"@', '"a"@e n', '"Weird Al" Yankovic', '"a"^^b c', 'a"', '"a" "b']
+    literals = ['"a"@zh-classical', '"a"^^<x>', '""', '"""', '"a"@en"@de', '"a\nb"', '"Heroes" and "Low"']
+    objects = [*names, *literals]
+    store = make_store(tmp_path, [(f"s{place:02}", "p", object) for place, object in enumerate(objects)])
+    with KnowledgeBase.open(store) as knowledge:
+        sql = knowledge.query("select object from facts where is_literal(object)")["object"].to_pylist()
+    assert sorted(sql) == sorted(literals)
     export_knowledge(store, tmp_path / "out.nt")
     quads = ox.parse((tmp_path / "out.nt").read_bytes(), format=ox.RdfFormat.N_TRIPLES)
-    found = {
-        q.subject.value[-2:]: (q.object.value, q.object.language) for q in quads if q.predicate.value.endswith(":p")
-    }
-    assert [found[f"s{place}"][0] for place in range(10)] == [
-        *('"', '"a', '"a"b', '"a"@', '"a"@e n', '"a"@zh-classical', '"a"^^<x>', "", '"', 'a"@en')
+    found = [q.object for q in sorted(quads, key=lambda q: q.subject.value) if q.predicate.value.endswith(":p")]
+    assert [short_name(node.value) for node in found[: len(names)]] == names
+    assert [node.value for node in found[len(names) :]] == [
+        *('"a"@zh-classical', '"a"^^<x>', "", '"', 'a"@en', "a\nb", 'Heroes" and "Low')
     ]
-    assert found["s9"][1] == "de"
+    assert found[len(names) + 4].language == "de"
 
 
 def test_stated_facts_alone_and_chosen_predicates(rich: Path, tmp_path: Path) -> None:

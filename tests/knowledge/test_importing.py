@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import multiprocessing
 import os
 import random
@@ -158,6 +159,7 @@ def bad_places(folder: Path) -> dict[str, list[str]]:
         "second": [good, write(folder / "second.csv", HEADER + "a,,b\n")],
         "gz": [write(folder / "cut.csv.gz", gzip.compress(many.encode())[:-40])],
         "bz2": [write(folder / "cut.csv.bz2", bz2.compress(many.encode())[:-40])],
+        "xz": [write(folder / "cut.csv.xz", lzma.compress(many.encode())[:-40])],
         "zst": [write(folder / "cut.csv.zst", pa.compress(many.encode(), "zstd", asbytes=True)[:-40])],
         "no gz": [write(folder / "plain.csv.gz", many)],
         "parquet": [good, write(folder / "cut.parquet", parquet.read_bytes()[:-20])],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import lzma
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +15,8 @@ import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
+from merkhet.knowledge.source_lookup import read_source
+from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.stats import describe
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
@@ -64,6 +68,13 @@ BAD_ROWS = [
     ("a,p,b,,1957-00,", "start '1957-00' is not a date"),
     ("a,p,b,,1957-01-32,", "start '1957-01-32' is not a date"),
     ("a,p,b,,,yesterday", "end 'yesterday' is not a date"),
+    ("a,p,b,,2020-02-30,", "start '2020-02-30' is not a date: February 2020 has 29 days"),
+    ("a,p,b,,,2021-02-29", "end '2021-02-29' is not a date: February 2021 has 28 days"),
+    ("a,p,b,,1900-02-29,", "start '1900-02-29' is not a date: February 1900 has 28 days"),
+    ("a,p,b,,2020-00-10,", "start '2020-00-10' is not a date: there is no month 00"),
+    ("a,p,b,,2020-02-30T10:00:00Z,", "start '2020-02-30' is not a date"),
+    ("a,p,b,,13 BC,44 BC", "end -0044 is before start -0013"),
+    ("a,p,b,,0 BC,", "start '0 BC' is not a date: there is no year 0"),
     ("a,p,b,,15.3.1957,", "start '15.3.1957' is not a date"),
     ("a,p,b,3,,", "a fact has either an object or a value"),
     ("a,p,,,,", "a fact has either an object or a value"),
@@ -71,6 +82,7 @@ BAD_ROWS = [
     ("a,p,,-inf,,", "the value -inf is not finite"),
     ("a,p,,1_000,,", "value must be a number, got '1_000'"),
     ("a,p,,many,,", "value must be a number, got 'many'"),
+    ('a,p,,"1.234,5",,', "value must be a number, got '1.234,5'; write the decimal mark as a point"),
     ('"""text""@en",p,b,,,', 'the subject "text"@en is a literal'),
     (",p,b,,,", "the subject is empty"),
     ("  ,p,b,,,", "the subject is empty"),
@@ -85,6 +97,13 @@ GOOD_ROWS = [
     "a,p,b,,1957,1957-01",
     "a,p,b,,1957-03-15,1957-03",
     "a,p,b,,-0044-03-15,-0044",
+    "a,p,b,,44 BC,13 BC",
+    "a,p,b,,15 March 44 BC,AD 476",
+    "a,p,b,,10000-01-01,",
+    "a,p,b,,2000-02-29,2020-02-29",
+    "a,p,b,,1957-03-15 12:00:00,",
+    '"""Weird Al"" Yankovic",p,"""Heroes"" (album)",,,',
+    '"""Heroes""",p,"""Heroes""",,,',
     "a,p,b,,+1957,1958",
     "a,p,b,,1957-01-01T00:00:00Z,",
     "a,p,,1e3,,",
@@ -108,12 +127,14 @@ def test_bad_rows_are_counted_exactly_and_all_others_kept(tmp_path: Path) -> Non
     file = write(tmp_path / "rows.csv", ALL + "\n".join(lines) + "\n")
     (done,) = import_knowledge([file], tmp_path / "kb.duckdb", skip_bad=True)
     assert (done.bad, done.facts, done.added) == (len(BAD_ROWS), 100 + len(GOOD_ROWS), 100 + len(GOOD_ROWS))
-    assert {example.split(": ")[0] for example in done.examples} <= {f"{file}:{line}" for line in range(42, 67)}
+    assert {example.split(": ")[0] for example in done.examples} <= {
+        f"{file}:{line}" for line in range(42, 42 + len(BAD_ROWS))
+    }
     assert len(done.examples) == 5
     with KnowledgeBase.open(tmp_path / "kb.duckdb") as knowledge:
         found = {row["subject"] for row in knowledge.facts().to_pylist()}
         (told,) = knowledge.imports().to_pylist()
-    assert found == {"a", *[f"s{number}" for number in range(100)]}
+    assert found == {"a", '"Weird Al" Yankovic', '"Heroes"', *[f"s{number}" for number in range(100)]}
     assert (told["bad"], told["facts"]) == (len(BAD_ROWS), 100 + len(GOOD_ROWS))
 
 
@@ -121,7 +142,16 @@ BAD_JSON_ROWS = [
     ('{"subject": "a", "predicate": "p", "value": true}', "value must be a number, got true"),
     ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 400 + "}", "value must be a number, got 1000"),
     ('{"subject": "a", "predicate": "p", "value": 1' + "0" * 5000 + "}", "JSON that is too large"),
-    ('{"subject": "a", "predicate": "p", "value": Infinity}', "the value inf is not finite"),
+    (
+        '{"subject": "a", "predicate": "p", "value": Infinity}',
+        "not valid JSON (Infinity is not a number in JSON at column 45)",
+    ),
+    ('{"subject": "a", "predicate": "p", "value": NaN}', "not valid JSON (NaN is not a number in JSON at column 45)"),
+    ('{"subject": "a", "predicate": "p", "value": 1e999}', "not valid JSON (the number is too large at column 45)"),
+    (
+        '{"subject": "a", "predicate": "p", "object": "o", "subject": "b"}',
+        "not valid JSON (the key 'subject' is repeated at column 51)",
+    ),
     ('{"subject": "a", "predicate": "p", "value": {}}', "value must be a number, got {}"),
     (
         '{"subject": "\\ud800", "predicate": "p", "object": "o"}',
@@ -163,7 +193,7 @@ def test_a_quote_that_is_never_closed_is_named_where_it_opens(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
-@pytest.mark.parametrize("packed", ["", ".gz", ".bz2", ".zst"])
+@pytest.mark.parametrize("packed", ["", ".gz", ".bz2", ".xz", ".zst"])
 def test_tables_may_be_packed(kb, tmp_path: Path, suffix: str, packed: str) -> None:
     columns = ("subject", "predicate", "object")
     if suffix == ".jsonl":
@@ -175,6 +205,7 @@ def test_tables_may_be_packed(kb, tmp_path: Path, suffix: str, packed: str) -> N
         "": bytes,
         ".gz": gzip.compress,
         ".bz2": bz2.compress,
+        ".xz": lzma.compress,
         ".zst": lambda data: pa.compress(data, "zstd", asbytes=True),
     }[packed]
     assert triples(kb(write(tmp_path / f"facts{suffix}{packed}", pack(text.encode())))) == TWO
@@ -190,6 +221,29 @@ def test_delimiters_and_quotes(kb, tmp_path: Path) -> None:
             kb(file, options={option: value})
     with pytest.raises(InputError, match="no option 'delimeter'; did you mean 'delimiter'"):
         kb(file, options={"delimeter": ";"})
+
+
+def test_the_delimiter_of_a_table_is_that_of_its_header(tmp_path: Path) -> None:
+    def rows(name: str, text: str | bytes, **options: str) -> list[dict]:
+        file = write(tmp_path / name, text)
+        return [row for chunk in read_source(file, ReadContext(options=options)) for row in chunk.facts.to_pylist()]
+
+    lines = ["subject{0}predicate{0}object{0}start", "Oslo{0}capital of{0}Norway{0}1814"]
+    for suffix, delimiter, mark in product((".csv", ".tsv"), ",;\t", ("", "\ufeff")):
+        (row,) = rows(f"a{suffix}", mark + "\r\n".join(lines).format(delimiter) + "\r\n")
+        assert [row[name] for name in ("subject", "object", "start")] == ["Oslo", "Norway", "1814"]
+    quoted = 'subject;predicate;"object";"unit, if any";domain\r\n"Bonn; am Rhein";in;Germany;;a\r\n'
+    (row,) = rows("a.csv", quoted, **{"map.unit": "unit, if any"})
+    assert (row["subject"], row["object"], row["domain"]) == ("Bonn; am Rhein", "Germany", "a")
+    refused = {
+        "subject,predicate;object\na,b;c\n": r"a.csv:1: the columns may be separated by commas or by semicolons. Set",
+        "subject|predicate|object\na|b|c\n": r"If another character separates the columns, set the option 'delimiter'",
+        "subject;predicate;value\na;b;1,5\n": r"a.csv:2: value must be a number, got '1,5'; write the decimal mark as",
+        "subject;predicate;object\n".encode("utf-16"): r"a.csv:1: the text is UTF-16. Save the file as UTF-8.",
+    }
+    for text, said in refused.items():
+        with pytest.raises(InputError, match=said):
+            rows("a.csv", text)
 
 
 def test_empty_files_and_headers_without_rows(kb, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import lzma
 import sys
 from collections import Counter
 from itertools import product
@@ -116,6 +117,7 @@ def test_compressed_files(tmp_path: Path) -> None:
         compress = {
             "gz": gzip.compress,
             "bz2": bz2.compress,
+            "xz": lzma.compress,
             "zst": lambda raw: pa.compress(raw, "zstd", asbytes=True),
         }[packed]
         _, chunks = read(written(tmp_path / f"small.{suffix}.{packed}", compress(data)))
@@ -124,7 +126,7 @@ def test_compressed_files(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"broken\.\w+\.\w+: the compressed file is broken|broken\.\w+\.\w+:\d+:"):
             read(broken)
 
-    check_all(check, product(["gz", "bz2", "zst"], ["nt", "ttl", "rdf", "jsonld"]))
+    check_all(check, product(["gz", "bz2", "xz", "zst"], ["nt", "ttl", "rdf", "jsonld"]))
 
 
 def test_graphs_are_said_of_the_fact(tmp_path: Path) -> None:
@@ -254,6 +256,12 @@ def test_bad_literals_are_refused_by_line(tmp_path: Path) -> None:
                 ("1_000", "integer"),
                 ("١٢", "integer"),
                 ("x", "int"),
+            ),
+            *(
+                ("2020-02-30", "date"),
+                ("1900-02-29", "date"),
+                ("2020-13", "gYearMonth"),
+                ("1957-04-31T10:00:00Z", "dateTime"),
             ),
             *(("1957-13-01", "date"), ("unknown", "gYear"), ("57", "gYear"), ("1957-03-15", "dateTime")),
         ],

@@ -211,7 +211,7 @@ def folder_of(folder, entities=ENTITIES, relations=RELATIONS, **splits):
     folder.mkdir(exist_ok=True)
     (folder / "entity2id.txt").write_text(entities, encoding="utf-8")
     (folder / "relation2id.txt").write_text(relations, encoding="utf-8")
-    for split, lines in (splits or {"train": TRAIN, "test": "1\t7\t4\t1986-##-07\t1986-02-29\r\n\n"}).items():
+    for split, lines in (splits or {"train": TRAIN, "test": "1\t7\t4\t1986-##-07\t1988-02-29\r\n\n"}).items():
         (folder / f"{split}.txt").write_bytes(lines.encode() if isinstance(lines, str) else lines)
     return folder
 
@@ -228,7 +228,7 @@ def test_numbers_become_named_facts_with_their_times(tmp_path):
         ("Ada_Lovelace", "wasBornIn", "London", "1815-12-10", "1815-12-10"),
         ("Take_the_\\u0022A\\u0022_Train", "worksAt", "Caf%C3%A9_Müller", "0360", None),
         ("Ada_Lovelace", "worksAt", "Caf%C3%A9_Müller", "-0044-03", None),
-        ("London", "worksAt", "100%_Wolf", "1986", "1986-02-29"),
+        ("London", "worksAt", "100%_Wolf", "1986", "1988-02-29"),
     ]
     assert [row["label"] for row in names] == [
         "Ada Lovelace",
@@ -273,6 +273,7 @@ def test_a_bad_quadruple_is_refused_or_counted(tmp_path_factory):
             ("0\t0\t1\t307-13047-09\t978-##-##\n", "'307-13047-09' is not a date"),
             ("0\t0\t1\t1963-64-65\t####-##-##\n", "'1963-64-65' is not a valid date"),
             ("0\t0\t1\t1963-04-31\t####-##-##\n", "'1963-04-31' is not a valid date"),
+            ("0\t0\t1\t1986-02-29\t####-##-##\n", "'1986-02-29' is not a valid date: February 1986 has 28 days"),
             ("0\t0\t1\t2014-##-##\t2007-##-##\n", 'end 2007 is before start 2014 for "Ada_Lovelace wasBornIn London"'),
             ("0\t0\t1\t-0043-##-##\t-0044-##-##\n", "end -0044 is before start -0043"),
             (b"0\t0\t1\t1986-##-##\t\xe9\n", "not UTF-8"),

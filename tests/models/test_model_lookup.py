@@ -59,6 +59,12 @@ def test_a_broken_config(folder: Path) -> None:
     assert "config.json: not valid JSON" in refuse(str(folder))
 
 
+def test_a_config_may_have_infinite_numbers_as_other_programs_write_them(folder: Path) -> None:
+    text = (folder / "config.json").read_text()
+    (folder / "config.json").write_text(text.replace("{", '{"time_step_limit": [0.0, Infinity],', 1))
+    assert resolve_model(ModelSpec(str(folder))).kind == "masked"
+
+
 def test_an_encoder_without_a_head(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "architectures": ["BertModel"]}))

@@ -118,6 +118,19 @@ def test_a_wrong_candidate_set_is_named_by_the_first_question_that_shares_it(tmp
     assert said in refusal(tmp_path)
 
 
+def test_json_that_is_none_is_refused_by_row_in_questions_and_by_place_in_other_files(tmp_path):
+    good = '{"prompt": "The capital of France is [MASK].", "answers": ["Paris"], "choices": ["Paris", "Rome"]}'
+    (tmp_path / "questions.jsonl").write_text(f'{good}\n{good[:-1]}, "answers": ["Rome"]}}\n')
+    assert "row 2: not valid JSON (the key 'answers' is repeated at column 100)" in refusal(tmp_path)
+    (tmp_path / "questions.jsonl").write_text(f"{good}\n")
+    (tmp_path / "about.json").write_text('{"remarks": [],\n "filters": [NaN]}')
+    assert "about.json: not valid JSON (NaN is not a number in JSON at line 2, column 14)" in refusal(tmp_path)
+    (tmp_path / "about.json").unlink()
+    fact = {"subject": "a", "predicate": "p", "object": "o", "start": "2020-02-30"}
+    written(tmp_path, fact, name="facts.jsonl")
+    assert "facts.jsonl, row 1: start '2020-02-30' is not a date: February 2020 has 29 days" in refusal(tmp_path)
+
+
 def test_a_place_without_questions_is_refused(tmp_path):
     assert "holds no questions.parquet or questions.jsonl" in refusal(tmp_path)
     assert "there is no folder or file" in refusal(tmp_path / "absent")

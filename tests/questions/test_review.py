@@ -60,6 +60,28 @@ def test_the_sample_is_balanced_seeded_and_independent_of_the_order():
     assert len(draw_sample(asked(*rows), 1000, 5)) == 344
 
 
+def test_hidden_characters_are_shown_and_the_sheet_is_read_back(tmp_path):
+    hidden = "\x00\t\n\r\x1b\x7f\x85\x9f\xad\u061c\u200b\u200e\u200f\u2028\u202a\u202e\u2060\u2066\u2069\ufeff"
+    names = [f"a{character}b" for character in hidden]
+    rows = [
+        question(number, question_id=f"q\u200b{number}", prompt=f"{name} is [MASK].", answers=[name], target=name)
+        | {"choices": [name, "c"], "domain": name, "template": f"{name}/1"}
+        for number, name in enumerate(names)
+    ]
+    drawn = draw_sample(asked(*rows), 100, 1)
+    assert len(drawn) == len(rows) and all(cell.isprintable() for row in drawn for cell in row.values())
+    (row,) = [row for row in drawn if row["question_id"] == f"q‹U+200B›{hidden.index(chr(0x202E))}"]
+    assert row["prompt"] == "a‹U+202E›b is [MASK]." and row["choices"] == "a‹U+202E›b | c"
+    for page in (sheet_csv(drawn), render_sheet(drawn, "Review")):
+        assert not (set(hidden) - set("\n\r\ufeff")) & set(page)
+    judged = [row | {"verdict": "good"} for row in drawn]
+    write_sheet(judged, tmp_path / "sheet.csv", "Review")
+    sheet = read_sheet(tmp_path / "sheet.csv", frozenset(row["question_id"] for row in rows))
+    assert sheet.verdicts == {row["question_id"]: "good" for row in rows}
+    plain = "naïve 北京 नमस्ते Ωmega €5 😀 [MASK]"
+    assert draw_sample(asked(question(1, prompt=plain)), 1, 1)[0]["prompt"] == plain
+
+
 def test_a_row_says_what_a_reviewer_needs():
     own = question(1, domain="geography", facts=["f_1", "f_2", "f_unknown"])
     (row,) = draw_sample(asked(own), 5, 0)

@@ -10,10 +10,11 @@ import pytest
 from all_cases import check_all
 from temporal_worlds import knowledge_of, moment, random_facts, random_rows
 
+from merkhet.core.dates import format_date
 from merkhet.core.errors import InputError
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
-from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, format_time, sample_facts
+from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, sample_facts
 
 OBAMA = ("obama", "P39", "president", "2009-01-20", "2017-01-20")
 PARTS = {"year": 1, "month": 2, "day": 3}
@@ -93,7 +94,7 @@ def test_symbols_are_entities_and_then_times_in_their_order():
 
 def test_times_in_words():
     def check(time, name):
-        assert format_time(time) == name
+        assert format_date(time) == name
 
     check_all(
         check,

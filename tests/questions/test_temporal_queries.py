@@ -10,11 +10,12 @@ import pytest
 from all_cases import check_all
 from temporal_worlds import knowledge_of, moment, random_facts, random_rows, said, year
 
+from merkhet.core.dates import format_date
 from merkhet.core.errors import InputError
 from merkhet.suites.lama_tk.questions.masked_statements import make_masked_statements
 from merkhet.suites.lama_tk.questions.order_queries import make_order_queries
 from merkhet.suites.lama_tk.questions.statement_sql import read_remarks
-from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, format_time, sample_facts
+from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, sample_facts
 from merkhet.suites.lama_tk.questions.time_queries import (
     make_boundary_queries,
     make_implicit_queries,
@@ -32,7 +33,7 @@ def shown(fact, entities):
 
 
 def shown_time(time, entities):
-    return f"⟦@{time}⟧" if entities == "symbols" else format_time(time)
+    return f"⟦@{time}⟧" if entities == "symbols" else format_date(time)
 
 
 def wording(facts, fact):

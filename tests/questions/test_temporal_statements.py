@@ -10,13 +10,14 @@ import pytest
 from all_cases import check_all
 from temporal_worlds import knowledge_of, random_rows, said
 
+from merkhet.core.dates import format_date
 from merkhet.core.errors import InputError
 from merkhet.core.ids import content_id
 from merkhet.core.recall_schemas import STATEMENTS
 from merkhet.core.schemas import validate
 from merkhet.suites.lama_tk.questions.masked_statements import drop_conflicts, make_masked_statements
 from merkhet.suites.lama_tk.questions.statement_sql import read_remarks
-from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, format_time, sample_facts
+from merkhet.suites.lama_tk.questions.temporal_facts import extract_temporal_facts, sample_facts
 from merkhet.suites.lama_tk.questions.wordings import read_wordings
 
 WORDINGS = read_wordings()
@@ -45,7 +46,7 @@ def by_hand(facts, wordings, entities, static, masks=MASKS):
                 shown = {place: f"⟦{symbol}⟧" for place, symbol in right.items()}
             else:
                 shown = dict(zip(("subject", "object"), (fact[f"{end}_name"] for end in ends), strict=True))
-                shown |= {place: format_time(right[place][1:]) for place in ("start", "end", "time")}
+                shown |= {place: format_date(right[place][1:]) for place in ("start", "end", "time")}
             text = wording.sentences["static" if static else "statement"]
             for mask in masks:
                 if f"{{{mask}}}" not in text and f"{{the {mask}}}" not in text:

@@ -124,8 +124,12 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path: Path, tokenizer) -> N
     refused("a.pdf", b"x", "a.pdf is no corpus; its name must end in .txt or .jsonl")
     refused("empty.txt", b" \n\n", "holds no text that the model can tokenize")
     refused("latin.txt", "好\nna\u00efve".encode("utf-8")[:4] + b"na\xefve", "latin.txt:2: the text is not UTF-8")
-    refused("broken.txt.gz", gzip.compress(b"a " * 10_000)[:40], "broken.txt.gz:1: the compressed file is damaged")
-    refused("no.txt.gz", b"text", "no.txt.gz:1: the compressed file is damaged")
+    refused(
+        "broken.txt.gz",
+        gzip.compress(b"a " * 10_000)[:40],
+        "broken.txt.gz: the compressed file is broken or ends early",
+    )
+    refused("no.txt.gz", b"text", "no.txt.gz: the compressed file is broken or ends early")
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / ".hidden.txt").write_text("a")
     refused("folder", None, "folder holds no text")

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
+import io
 import json
 import os
 import re
 import shutil
 import unicodedata
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
+from merkhet.core.compressed_files import format_suffix, open_file
 from merkhet.core.errors import InputError
 from merkhet.core.files import cache_folder, file_digest, temporary_path, write_json
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
 
 WORDS_A_DOCUMENT = 400
-_SUFFIXES = (".txt", ".jsonl", ".txt.gz", ".jsonl.gz")
+_SUFFIXES = (".txt", ".jsonl")
 _VERSION = 1
 _CHECKSUMS = "whole.json"
 _SEPARATOR = "|"
@@ -45,9 +45,9 @@ def corpus_files(path: Path) -> list[Path]:
     Raises:
         InputError: The corpus has no text files.
     """
-    if path.is_file() and path.name.endswith(_SUFFIXES):
+    if path.is_file() and format_suffix(path) in _SUFFIXES:
         return [path]
-    files = sorted(file for file in path.rglob("*") if file.is_file() and file.name.endswith(_SUFFIXES))
+    files = sorted(file for file in path.rglob("*") if file.is_file() and format_suffix(file) in _SUFFIXES)
     if not files:
         problem = "is not a folder or file of" if not path.is_dir() else "holds no"
         raise InputError(f"the corpus {path} {problem} texts ({', '.join(_SUFFIXES)}); name a folder that holds some")
@@ -69,7 +69,7 @@ def read_paragraphs(files: Iterable[Path]) -> Iterator[list[str]]:
     """Yield the words of each paragraph, preceded by the title of its article; split long paragraphs.
 
     Raises:
-        InputError: A file is not UTF-8, or a gzip file is damaged.
+        InputError: A file is not UTF-8, or a compressed file is damaged.
     """
     for file in files:
         try:
@@ -81,8 +81,6 @@ def read_paragraphs(files: Iterable[Path]) -> Iterator[list[str]]:
                         yield head + paragraph_words[start : start + WORDS_A_DOCUMENT]
         except UnicodeDecodeError as error:
             raise InputError(f"{file} is not UTF-8; save it as UTF-8") from error
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"{file} is a truncated or damaged gzip file; download it again") from error
 
 
 class CorpusIndex:
@@ -181,7 +179,7 @@ def _is_intact(folder: Path) -> bool:
 def _articles(file: Path) -> Iterator[tuple[str, Iterable[str]]]:
     """Yield the title (or '') and the text lines of each article; a text file is one article."""
     with _open_text(file) as handle:
-        if not file.name.endswith((".jsonl", ".jsonl.gz")):
+        if format_suffix(file) != ".jsonl":
             yield "", handle
             return
         for number, line in enumerate(handle, 1):
@@ -197,9 +195,7 @@ def _parse_article(line: str, where: str) -> tuple[str, list[str]]:
 
 
 def _open_text(file: Path) -> IO[str]:
-    if file.suffix == ".gz":
-        return gzip.open(file, "rt", encoding="utf-8")
-    return open(file, encoding="utf-8")
+    return io.TextIOWrapper(open_file(file), encoding="utf-8")
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.delimited_text import read_csv_rows
 from merkhet.core.errors import InputError
-from merkhet.core.files import file_digest, read_csv_rows
+from merkhet.core.files import file_digest
 from merkhet.core.text import counted
 
 _LONG_COLUMNS = ("model", "task", "score")
@@ -49,7 +50,7 @@ def read_downstream(file: Path) -> Downstream:
     """
     if not file.is_file():
         raise InputError(f"file not found: {file}; scores on other tasks are read from a CSV file: {_FORMAT_HINT}")
-    rows = read_csv_rows(file)
+    rows = read_csv_rows(file, _LONG_COLUMNS)
     scores: dict[str, dict[str, float]] = {}
     tasks: dict[str, None] = {}
     try:

@@ -64,8 +64,8 @@ class AnalysisOptions(Options):
     corpus: Annotated[StudyPath | None, ReadBy("cooccurrence", "merkhet.analysis._corpus_index:corpus_identity")] = (
         Field(
             default=None,
-            description="a folder of .txt files or Wikipedia extracts (.jsonl, .jsonl.gz with 'text' and 'title'), or "
-            "one such file",
+            description="a folder of .txt files or Wikipedia extracts (.jsonl with 'text' and 'title'), compressed "
+            "or not, or one such file",
         )
     )
     lengths: Annotated[LengthOptions, ReadBy("lengths")] = Field(

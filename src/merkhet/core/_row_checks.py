@@ -8,22 +8,40 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core import SLOT
+from merkhet.core.dates import check_iso_date
 from merkhet.core.errors import FaultList
 
 
 def check_facts(table: pa.Table, where: Callable[[int], str], faults: FaultList) -> None:
-    """Check that each fact has either an object or a value, and ends after it starts."""
+    """Check that each fact has either an object or a value, has dates that exist, and ends after it starts."""
     has_object, has_value = pc.is_valid(table["object"]), pc.is_valid(table["value"])
     faults.add_rows(
         rows_where(pc.equal(has_object, has_value)),
         lambda row: f"{where(row)}: a fact has either an object or a value, got both or neither",
     )
 
+    for name in ("start", "end"):
+        problems = _date_problems(table[name])
+        rows = rows_where(pc.is_in(table[name], pa.array(problems, pa.string()))) if problems else []
+        for row in rows:
+            faults.add(f"{where(row)}: {name} {problems[table[name][row].as_py()]}", row=row)
+
     def describe(row: int) -> str:
         fact = table.slice(row, 1).to_pylist()[0]
         return f"{where(row)}: end {fact['end']} is before start {fact['start']} for {fact['subject']!r}"
 
     faults.add_rows(rows_where(pc.greater(_day(table["start"], 0), _day(table["end"], 99))), describe)
+
+
+def _date_problems(dates: pa.ChunkedArray) -> dict[str, str]:
+    """Return what is wrong with the dates in ISO form whose month or day does not exist."""
+    problems = {}
+    for text in pc.unique(dates.drop_null()).to_pylist():
+        try:
+            check_iso_date(text)
+        except ValueError as error:
+            problems[text] = str(error)
+    return problems
 
 
 def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import hashlib
-import io
 import json
 import os
 import platform
@@ -19,6 +17,9 @@ from typing import Any
 
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.text_formats import parse_json, parse_yaml
+
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks at the start of a UTF-16 file."""
 
 
 @contextmanager
@@ -202,13 +203,3 @@ def parse_json_object(line: bytes, where: str, remedy: str = "Download the file 
     if not isinstance(content, dict):
         raise InputError(f"{where}: a row must be a JSON object, got {type(content).__name__}")
     return content
-
-
-def read_csv_rows(path: Path) -> Any:
-    """Return a csv.reader over a user's file, delimited by commas, semicolons or tabs."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as CSV UTF-8.") from error
-    header = text.partition("\n")[0]
-    return csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count))

@@ -14,6 +14,12 @@ _CAPITALS = re.compile(r"^(r|p|mrr|map|ndcg|f)(?=$|[@_\d])")
 _NAME_LENGTH = 48
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202d\u202e\ud800-\udfff\ufffe\uffff]")
 _LINE_ENDS = re.compile(r"[\u2028\u2029]")
+_HIDDEN = re.compile(
+    # Control characters, soft hyphens, fillers, zero-width and direction characters, line separators, byte order marks,
+    # surrogates, and tags.
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U000e0000-\U000e0fff]"
+)
 _DIRECTIONS = re.compile(r"[\u202a-\u202c\u2066-\u2069]")
 
 
@@ -166,6 +172,11 @@ def printable(text: Any) -> str:
     line and paragraph separators, which are invalid in scripts, become spaces.
     """
     return _LINE_ENDS.sub(" ", _CONTROL.sub("�", _DIRECTIONS.sub("", str(text))))
+
+
+def show_hidden(text: str) -> str:
+    """Write control, zero-width and direction characters visibly, by their code: ``‹U+202E›``."""
+    return _HIDDEN.sub(lambda match: f"‹U+{ord(match[0]):04X}›", text)
 
 
 def file_slug(*parts: Any) -> str:

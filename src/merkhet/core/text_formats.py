@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from merkhet.core.errors import InputError, first_line
+from merkhet.core.errors import FaultList, InputError, first_line
+from merkhet.core.strict_json import decode_json
 
 if TYPE_CHECKING:
     import yaml
@@ -26,6 +27,8 @@ _NESTING = re.compile(r"^[ ?:-]*", re.MULTILINE)
 _ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """A lone surrogate as bytes, which the json module accepts."""
 _REPR_LENGTH = 80
+_KEY_LENGTH = 40
+_TEXT_TAG, _MERGE_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _TOO_DEEP = f"it is nested more than {_MAX_DEPTH} deep"
 
 
@@ -33,7 +36,8 @@ def parse_yaml(text: str, where: str) -> Any:
     """Parse YAML; error messages name ``where``, the file or option.
 
     Raises:
-        InputError: The text is not YAML, too long, too deeply nested, or its aliases expand to too many values.
+        InputError: The text is not YAML, too long or too deeply nested, its aliases expand to too many values, or a
+            mapping has a key twice.
     """
     import yaml
 
@@ -61,7 +65,7 @@ def parse_yaml(text: str, where: str) -> Any:
         node = loader.get_single_node()
         if node is None:
             return None
-        _refuse_endless(node, where)
+        _refuse_repeated_keys(_refuse_endless(node, where), loader, where)
         content = loader.construct_document(node)
         _refuse_unwritable(content, where)
         return content
@@ -92,8 +96,11 @@ def _c_loader(text: str) -> Any:
     return yaml.CSafeLoader(text)
 
 
-def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
+def parse_json(text: str | bytes, where: str, remedy: str, *, strict: bool = True) -> Any:
     """Parse JSON; error messages begin with ``where``, the file and row, and end with the sentence ``remedy``.
+
+    Args:
+        strict: Whether NaN, infinite numbers and repeated keys are refused. Other programs write them.
 
     Raises:
         InputError: The text is not JSON or not UTF-8, is too deeply nested, has too long numbers, or contains a lone
@@ -102,9 +109,10 @@ def parse_json(text: str | bytes, where: str, remedy: str) -> Any:
     try:
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         encoding = json.detect_encoding(data)
+        decoded = data.decode(encoding, "surrogatepass")
         if not encoding.startswith("utf-8"):
-            data = data.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
-        content = json.loads(data)
+            data = decoded.encode("utf-8", "surrogatepass")
+        content = decode_json(decoded) if strict else json.loads(decoded)
         if _ESCAPED_SURROGATE.search(data) or _ENCODED_SURROGATE.search(data):
             json.dumps(content, ensure_ascii=False).encode()
         if data.count(b"[") + data.count(b"{") > _MAX_DEPTH:
@@ -148,8 +156,14 @@ def short_repr(value: Any, length: int = _REPR_LENGTH) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def _refuse_endless(root: yaml.Node, where: str) -> None:
-    """Raise InputError for a recursive alias, deep nesting, or aliases that expand to too many nodes."""
+def _refuse_endless(root: yaml.Node, where: str) -> list[yaml.MappingNode]:
+    """Raise InputError for a recursive alias, deep nesting, or aliases that expand to too many nodes.
+
+    Return the mappings of the document, each once.
+    """
+    import yaml
+
+    mappings: list[yaml.MappingNode] = []
     sizes: dict[int, int] = {}
     depths: dict[int, int] = {}
     open_: set[int] = set()
@@ -178,6 +192,35 @@ def _refuse_endless(root: yaml.Node, where: str) -> None:
             open_.add(key)
             pending.append((node, True))
             pending += [(child, False) for child in children]
+            if isinstance(node, yaml.MappingNode):
+                mappings.append(node)
+    return mappings
+
+
+def _refuse_repeated_keys(mappings: list[yaml.MappingNode], loader: Any, where: str) -> None:
+    """Raise InputError for keys that occur twice in a mapping, of which YAML libraries keep the last.
+
+    Keys that are merged with ``<<`` may be repeated: the mapping's own keys override them.
+    """
+    import yaml
+
+    faults = FaultList()
+    for mapping in mappings:
+        lines: dict[Any, int] = {}
+        for node, _ in mapping.value:
+            if not isinstance(node, yaml.ScalarNode):
+                continue  # No other node can be a key; the loader refuses it.
+            is_text = node.tag in (_TEXT_TAG, _MERGE_TAG)
+            key = (node.tag, node.value) if is_text else loader.construct_object(node)
+            line = node.start_mark.line + 1
+            if key in lines:
+                shown = short_repr(node.value, _KEY_LENGTH)
+                faults.add(
+                    f"{where}, line {line}: the key {shown} is already on line {lines[key]}. Remove or rename one.",
+                    row=line,
+                )
+            lines.setdefault(key, line)
+    faults.refuse()
 
 
 def _refuse_deep(content: Any) -> None:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from merkhet.core.dates import read_date
 from merkhet.core.schemas import FACTS, NAMES
 from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate, conform
 from merkhet.knowledge.database import CONTENT_COLUMNS, KEY_COLUMNS, count_rows, fact_id_sql
@@ -24,15 +26,15 @@ case when coalesce(subject, '') = '' then 'the subject is empty'
      when (object is null) = (value is null)
         then 'a fact has either an object or a value, and this one has both or neither'
      when not isfinite(value) then 'the value ' || value || ' is not finite'
-     when subject[1] = '"' then 'the subject ' || subject || ' is a literal, and an entity is expected'
-     when not is_time("start") then 'start ''' || "start" || ''' is not a date (1957, 1957-03 or 1957-03-15)'
-     when not is_time("end") then 'end ''' || "end" || ''' is not a date (1957, 1957-03 or 1957-03-15)'
+     when subject[-1] != '"' and is_literal(subject)
+        then 'the subject ' || subject || ' is a literal, and an entity is expected'
+     when time_problem is not null then time_problem
      when time_key("start", 0) > time_key("end", 99)
         then 'end ' || "end" || ' is before start ' || "start" || ' for "' || subject || ' ' || predicate || ' '
              || coalesce(object, value::varchar) || '"'
 end"""
 # Ids and IRIs do not serve as names: no question calls an entity Q42.
-_IS_NAME = r"""not regexp_full_match({}, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|urn:.*|_:.*|".*', 's')"""
+_IS_NAME = r"""not regexp_full_match({}, '[QPL][1-9]\d*|[A-Za-z][A-Za-z0-9+.-]*://.*|urn:.*|_:.*', 's')"""
 
 
 @dataclass
@@ -165,7 +167,7 @@ def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Stage
 def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk, context: ReadContext) -> _StagedChunk:
     problems: list[tuple[str, str]] = []
     named = ",".join(chunk.named_by_id) if context.wants_language(chunk.language) else ""
-    facts = conform(chunk.facts, FACTS.schema)
+    facts = _read_dates(conform(chunk.facts, FACTS.schema))
     with _registered(connection, facts):
         good = _affected_rows(
             connection,
@@ -181,6 +183,29 @@ def _stage_facts(connection: duckdb.DuckDBPyConnection, area: str, chunk: Chunk,
             ).fetchall()
         problems = [(chunk.where(row) if chunk.where else f"row {row + 1}", problem) for row, problem in bad]
     return _StagedChunk(good, problems)
+
+
+def _read_dates(facts: pa.Table) -> pa.Table:
+    """Convert the dates of facts to ISO form; the column ``time_problem`` describes the first wrong date of a fact."""
+    problems = pa.nulls(facts.num_rows, pa.string())
+    for name in ("end", "start"):
+        if facts[name].null_count == facts.num_rows:
+            continue
+        encoded = pa.chunked_array([facts[name].combine_chunks()]).chunk(0).dictionary_encode()
+        dates: list[str | None] = []
+        reasons: list[str | None] = []
+        for text in encoded.dictionary.to_pylist():
+            try:
+                dates.append(read_date(text))
+                reasons.append(None)
+            except ValueError as error:
+                dates.append(text)
+                reasons.append(f"{name} {error}")
+        column = pa.array(dates, pa.string()).take(encoded.indices)
+        facts = facts.set_column(facts.column_names.index(name), name, column)
+        if any(reasons):
+            problems = pc.coalesce(pa.array(reasons, pa.string()).take(encoded.indices), problems)
+    return facts.append_column("time_problem", problems)
 
 
 def _stage_names(connection: duckdb.DuckDBPyConnection, area: str, names: pa.Table, context: ReadContext) -> None:
@@ -225,6 +250,8 @@ def _merge_names(connection: duckdb.DuckDBPyConnection, area: str) -> int:
             f"  select distinct {column}, language from {area}.facts where contains(named_by_id, '{column}')"
             f") called anti join names on names.entity = called.{column} and names.language = called.language "
             f"where {column} is not null and {_IS_NAME.format(column)}"
+            # A subject is never a literal.
+            + ("" if column == "subject" else " and not is_literal(object)")
         )
     return count_rows(connection, "names") - count_before
 

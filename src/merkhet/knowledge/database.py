@@ -35,6 +35,9 @@ TIME_KEY = r"""(case when t is null then null else
     + coalesce(nullif(regexp_extract(t, '^[+-]?\d{1,9}-\d\d-(\d\d)', 1), '')::bigint, missing) end)"""
 """SQL expression that turns a date ``t`` into a number; see :func:`define_macros`."""
 
+LITERAL = r"""(left(t, 1) = '"' and regexp_extract(t, '(?s)^".*"(@[A-Za-z0-9-]+|\^\^[^"\s]+)?\z', 0) != '')"""
+"""SQL expression that tells whether an object ``t`` is a literal; see :func:`define_macros`."""
+
 TABLES = {
     "meta": "key varchar, value varchar",
     "facts": (
@@ -104,6 +107,10 @@ def create_tables(connection: duckdb.DuckDBPyConnection) -> None:
 def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
     """Define temporary SQL macros for texts and dates; temporary macros also work in a read-only database.
 
+    ``is_literal`` tells whether an object is a literal: a text in quotes (``"10115"``), which may be followed by a
+    language (``"chat"@fr``) or a datatype (``"1957"^^xsd:gYear``). Another text is a name, even if it starts with a
+    quotation mark (``"Weird Al" Yankovic``).
+
     ``time_key`` turns a date into a number that sorts like the date. A missing month or day becomes ``missing``: 0 for
     a start date (1957-03 is 19570300), 99 for an end date (19570399).
     """
@@ -117,10 +124,7 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
                      else (to_json(c)::varchar)[2:-2] end), '') || '"' end"""
     )
     connection.execute("create or replace temp macro json_list(l) as to_json(l)::varchar")
-    connection.execute(
-        r"""create or replace temp macro is_time(t) as
-        regexp_full_match(t, '[+-]?\d{1,9}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?')"""
-    )
+    connection.execute(f"create or replace temp macro is_literal(t) as {LITERAL}")
     connection.execute(f"create or replace temp macro time_key(t, missing) as {TIME_KEY}")
 
 

@@ -164,7 +164,7 @@ class _Reader:
         role_of = {predicate: role for role, predicates in self._roles.items() for predicate in predicates}
         rows = knowledge.query(
             "select distinct predicate, subject, object from facts where list_contains($predicates, predicate) "
-            "and object is not null and rule is null and not starts_with(object, '\"')",
+            "and object is not null and rule is null and not is_literal(object)",
             {"predicates": list(role_of)},
         )
         facts: dict[str, dict[str, set[str]]] = {role: defaultdict(set) for role in PREDICATES}

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.compressed_files import format_suffix
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest, path_exists
 from merkhet.knowledge.chunk import Chunk
-from merkhet.knowledge.source_reader import ReadContext, format_suffix
+from merkhet.knowledge.source_reader import ReadContext
 
 STORE_SUFFIX = ".duckdb"
 _BY_SUFFIX = {

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
+from merkhet.core.compressed_files import DecompressedStream
 from merkhet.core.errors import MAX_FAULTS, FaultList, InputError, did_you_mean
+from merkhet.core.files import UTF_16_MARKS
 from merkhet.core.progress import Progress, SilentProgress
 
-COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 ROWS_IN_CHUNK = 50_000
 _BYTES_IN_BLOCK = 4 << 20
+_MAX_LINE_BYTES = 1 << 26  # The longest lines of Wikidata's dump have some 5 MB.
 _MAX_EXAMPLES = 5
 _MIN_BYTES_FOR_PROGRESS = 1_000_000
 
@@ -107,25 +105,13 @@ class ReadContext:
         return not self.predicates or predicate in self.predicates
 
 
-def format_suffix(path: Path) -> str:
-    """Return the file suffix without the compression suffix: ``.nt`` for ``facts.nt.gz``."""
-    return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()
-
-
-def is_compressed(path: Path) -> bool:
-    """Check whether a file name has the suffix of a compressed format (.gz, .bz2 or .zst)."""
-    return path.suffix.lower() in COMPRESSED
-
-
-class DecompressedFile(io.RawIOBase):
+class _FileWithProgress(DecompressedStream):
     """A stream of the decompressed bytes of a file; progress counts the bytes read from disk."""
 
     def __init__(self, path: Path, progress: Progress) -> None:
-        self.path = path
         if not path.is_file():
             raise InputError(f"there is no file {path}; check the path")
-        self._disk = open(path, "rb")  # noqa: SIM115
-        self._stream = _decompress(self._disk, path)
+        super().__init__(path)
         size = path.stat().st_size
         # A small file is read in an instant and needs no progress bar.
         self._progress = progress if size >= _MIN_BYTES_FOR_PROGRESS else SilentProgress()
@@ -133,41 +119,25 @@ class DecompressedFile(io.RawIOBase):
         self._reported_kb = 0
         self._progress.start(self._label, size // 1000, "kB")
 
-    def readable(self) -> bool:
-        """Return True: the stream is readable."""
-        return True
-
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Read decompressed bytes into ``buffer``.
-
-        Raises:
-            InputError: The compressed file is broken or ends early.
-        """
-        try:
-            data = self._stream.read(len(buffer))
-        except (EOFError, zlib.error, OSError) as error:
-            raise InputError(
-                f"{self.path}: the compressed file is broken or ends early ({error}). Download it again."
-            ) from error
-        buffer[: len(data)] = data
-        done = self._disk.tell() // 1000
+        """Read decompressed bytes into ``buffer``."""
+        count = super().readinto(buffer)
+        done = self.bytes_read // 1000
         if done > self._reported_kb:
             self._progress.advance(self._label, done - self._reported_kb)
             self._reported_kb = done
-        return len(data)
+        return count
 
     def close(self) -> None:
         """Close the file and end its progress bar."""
         if not self.closed:
-            self._stream.close()
-            self._disk.close()
             self._progress.finish(self._label)
         super().close()
 
 
 def open_file(path: Path, context: ReadContext) -> io.BufferedReader:
-    """Open a file for reading with progress; decompress it if its name ends in .gz, .bz2 or .zst."""
-    return io.BufferedReader(DecompressedFile(path, context.progress), 1 << 20)
+    """Open a file for reading with progress; decompress it if its name ends in .gz, .bz2, .xz or .zst."""
+    return io.BufferedReader(_FileWithProgress(path, context.progress), 1 << 20)
 
 
 def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[bytes]]]:
@@ -177,6 +147,11 @@ def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[by
         while data := handle.read(_BYTES_IN_BLOCK):
             lines = (rest + data).split(b"\n")
             rest = lines.pop()
+            if len(rest) > _MAX_LINE_BYTES:
+                raise InputError(
+                    f"{path}:{number + len(lines)}: the line is longer than {_MAX_LINE_BYTES >> 20} MiB. "
+                    "Check whether this is the right file."
+                )
             if lines:
                 yield number, lines
                 number += len(lines)
@@ -187,27 +162,17 @@ def read_blocks(path: Path, context: ReadContext) -> Iterator[tuple[int, list[by
 def read_lines(path: Path, context: ReadContext, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, counted from 1; a line that is not UTF-8 is a bad row.
 
+    A file that begins with the byte order mark of UTF-16 raises InputError.
+
     ``keep_ends`` keeps the line ends, because a quoted table cell may contain line ends.
     """
     for first, lines in read_blocks(path, context):
         for number, line in enumerate(lines, first):
+            if number == 1 and line.startswith(UTF_16_MARKS):
+                raise InputError(f"{path}:1: the text is UTF-16. Save the file as UTF-8.")
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 context.reject(f"{path}:{number}", f"the text is not UTF-8 (byte {error.start + 1} of the line)")
                 continue
             yield number, text + "\n" if keep_ends else text.rstrip("\r")
-
-
-def _decompress(disk: IO[bytes], path: Path) -> IO[bytes]:
-    kind = COMPRESSED.get(path.suffix.lower())
-    if kind == "gzip":
-        return gzip.GzipFile(fileobj=disk, mode="rb")  # type: ignore[return-value]
-    if kind == "bz2":
-        return bz2.BZ2File(disk)
-    if kind == "zstd":
-        import pyarrow as pa
-
-        stream: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(disk, mode="r"), "zstd")
-        return stream
-    return disk

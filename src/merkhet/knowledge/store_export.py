@@ -34,7 +34,8 @@ _FORMATS = {
 _DETAILS = f"select {DETAIL_COLUMNS} from details join ({{facts}}) using (fact_id) order by fact_id, details.name"
 _NAMES = f"select {NAME_COLUMNS} from names order by entity, language"
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
-_LITERAL = re.compile(r'"(.*)"(?:@([^"]*))?', re.DOTALL)
+# Without a language, a literal may have a datatype, which is written as a part of the text.
+_LITERAL = re.compile(r'"(.*)"(?:@([A-Za-z0-9-]+)|\^\^[^"\s]+)?', re.DOTALL)
 # Characters that an IRI may not contain (RFC 3987), and percent signs that do not start an escape.
 _PLANES = "".join(f"{chr(plane << 16)}-{chr(plane << 16 | 0xFFFD)}" for plane in range(1, 14))
 _INVALID_IN_IRI = re.compile(
@@ -145,8 +146,8 @@ def _triple(row: dict[str, Any]) -> str:
         unit = full_iri(row["unit"] or "") or ""
         datatype = unit if unit.startswith(PREFIXES["dbt"]) else PREFIXES["xsd"] + "double"
         object_ = f'"{row["value"]!r}"^^<{_escape_iri(datatype)}>'
-    elif row["object"].startswith('"'):
-        object_ = _literal(row["object"])
+    elif literal := _LITERAL.fullmatch(row["object"]):
+        object_ = _literal(literal)
     else:
         object_ = _node(row["object"])
     return f"{_node(row['subject'])} {_node(row['predicate'])} {object_} .\n"
@@ -175,11 +176,11 @@ def _escape_iri(iri: str) -> str:
     return base + mark + fragment.replace("#", "%23")
 
 
-def _literal(text: str) -> str:
-    match = _LITERAL.fullmatch(text)
-    if match and (match[2] is None or _LANGUAGE_TAG.fullmatch(match[2])):
-        return f'"{_escape_text(match[1])}"' + (f"@{match[2]}" if match[2] else "")
-    return f'"{_escape_text(text)}"'
+def _literal(match: re.Match[str]) -> str:
+    text, language = match.groups()
+    if language and _LANGUAGE_TAG.fullmatch(language):
+        return f'"{_escape_text(text)}"@{language}'
+    return f'"{_escape_text(text if match[0].endswith(chr(34)) else match[0])}"'
 
 
 def _escape_text(text: str) -> str:

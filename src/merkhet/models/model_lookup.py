@@ -220,7 +220,7 @@ def _resolve_path(spec: ModelSpec, path: Path, name: str, source: str) -> Resolv
 
 
 def _kind(config_file: Path) -> str:
-    config = parse_json(config_file.read_bytes(), str(config_file), "Copy it again.")
+    config = parse_json(config_file.read_bytes(), str(config_file), "Copy it again.", strict=False)
     names = config.get("architectures") or [] if isinstance(config, dict) else None
     if not isinstance(names, list):
         raise InputError(f"{config_file} is not a model's config: it must list 'architectures'. Copy it again.")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.delimited_text import read_csv_rows
 from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
 from merkhet.core.ids import digest
@@ -95,16 +96,13 @@ def read_predictions(path: Path) -> dict[str, tuple[str, ...]]:
     """
     predictions: dict[str, tuple[str, ...]] = {}
     try:
-        with open(path, encoding="utf-8-sig", newline="") as handle:
-            rows = csv.reader(handle)
-            header = next(rows, [])
-            if [cell.strip() for cell in header] != HEADER:
-                raise InputError(f"{path}: the first row must be 'id,ret', got {','.join(header)!r}")
-            for row in rows:
-                if row:
-                    _add_row(row, f"{path}, row {rows.line_num}", predictions)
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text (byte {error.start}). Save it as UTF-8.") from error
+        rows = read_csv_rows(path, HEADER)
+        header: list[str] = next(rows, [])
+        if [cell.strip() for cell in header] != HEADER:
+            raise InputError(f"{path}: the first row must be 'id,ret', got {','.join(header)!r}")
+        for row in rows:
+            if row:
+                _add_row(row, f"{path}, row {rows.line_num}", predictions)
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file ({error}). Save it as CSV.") from error
     if not predictions:

@@ -16,11 +16,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from merkhet.core.delimited_text import read_csv_rows
 from merkhet.core.errors import FaultList, InputError, did_you_mean
-from merkhet.core.files import read_csv_rows, write_text
+from merkhet.core.files import write_text
 from merkhet.core.ids import digest
 from merkhet.core.templating import render_page
-from merkhet.core.text import counted
+from merkhet.core.text import counted, show_hidden
 from merkhet.questions.quality import filter_counts
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sense_text import bracketed_words, fill_word
@@ -99,13 +100,15 @@ def draw_sample(questions: QuestionSet, count: int, seed: int) -> list[dict[str,
 
 
 def _sheet_row(row: Mapping[str, Any], fact_texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the cells of a question, in which hidden characters are visible: names may hold anything."""
     texts = {column: row.get(column) or "" for column in _TEXT_COLUMNS}
     facts = [fact_texts[fact] for fact in row["facts"] or () if fact in fact_texts]
     lists = {"answers": row["answers"], "choices": row["choices"] or (), "facts": facts}
     senses = bracketed_words(row)
     texts["prompt"] = fill_word(texts["prompt"], senses)
     cells = {name: _SEPARATOR.join(fill_word(part, senses) for part in parts) for name, parts in lists.items()}
-    return texts | cells | {"verdict": "", "remark": ""}
+    shown = {name: show_hidden(text) for name, text in (texts | cells).items()}
+    return shown | {"verdict": "", "remark": ""}
 
 
 def _fact_texts(facts: pa.Table, ids: set[str]) -> dict[str, str]:
@@ -176,7 +179,7 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; --verdicts must name a filled-in review sheet")
-    rows = read_csv_rows(path)
+    rows = read_csv_rows(path, COLUMNS)
     try:
         columns = [cell.strip().lower() for cell in next(rows, [])]
         for name in ("question_id", "verdict"):
@@ -184,11 +187,13 @@ def read_sheet(path: Path, known: frozenset[str]) -> Sheet:
                 raise InputError(f"{path}: there is no column {name!r}; a review sheet has {', '.join(COLUMNS)}")
         indices = columns.index("question_id"), columns.index("verdict")
         verdicts: dict[str, str] = {}
+        ids = {show_hidden(question): question for question in known}
         faults = FaultList()
         for row in rows:
             cells = [*row, *[""] * len(columns)]
             question, verdict = (_unescape_formula(cells[index].strip()) for index in indices)
             if question or verdict:
+                question = question if question in known else ids.get(question, question)
                 with faults.collect():
                     _add_verdict(question, verdict.lower(), f"{path}, row {rows.line_num}", known, verdicts)
     except csv.Error as error:

@@ -9,7 +9,7 @@ import duckdb
 
 from merkhet.core.compute_engines import Engine
 from merkhet.core.files import disk_full_error
-from merkhet.knowledge.database import TIME_KEY, count_rows, sql_literals
+from merkhet.knowledge.database import LITERAL, TIME_KEY, count_rows, sql_literals
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
 
@@ -32,6 +32,7 @@ def open_tables(connection: duckdb.DuckDBPyConnection, engine: Engine | None, na
 
     with open_spark_tables(engine) as tables:
         tables.define_function("time_key", ["t", "missing"], TIME_KEY)
+        tables.define_function("is_literal", ["t"], LITERAL)
         tables.folder.mkdir(parents=True, exist_ok=True)
         for table in names:
             file = tables.folder / f"input-{table}.parquet"

@@ -32,7 +32,7 @@ def number_facts(tables: Tables, constants: Iterable[str], premises: Sequence[st
     tables.number_rows(
         "numbered_terms",
         "select subject as term from facts union select predicate as term from facts "
-        "union select object as term from facts where object is not null and left(object, 1) != '\"' "
+        "union select object as term from facts where object is not null and not is_literal(object) "
         "union select term from constants",
         ["md5(term)", "term"],
         spread="left(md5(term), 2)",
@@ -72,7 +72,7 @@ def _number_literals(tables: Tables) -> None:
     )
     tables.number_rows(
         "numbered_literals",
-        "select distinct object, value, unit from facts where value is not null or left(object, 1) = '\"'",
+        "select distinct object, value, unit from facts where value is not null or is_literal(object)",
         ["md5(coalesce(object, ''))", "object", "value", "unit"],
         spread="left(md5(coalesce(object, '')), 2)",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from merkhet.core.dates import date_problem
 from merkhet.knowledge._iris import PREFIXES, short_name
 
 XSD = PREFIXES["xsd"]
@@ -18,10 +19,10 @@ _NUMBERS = frozenset(
     )
 )
 _UNIT_NAMESPACE = PREFIXES["dbt"]
-_YEAR, _MONTH, _DAY = r"-?(?:[1-9][0-9]{4,}|[0-9]{4})", r"-(?:0[1-9]|1[0-2])", r"-(?:0[1-9]|[12][0-9]|3[01])"
+_YEAR, _MONTH, _DAY = r"(-?)([1-9][0-9]{4,}|[0-9]{4})", r"-([0-9]{2})", r"-([0-9]{2})"
 _ZONE = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
 _TIME = r"T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
-# The first group is the part of the date that is stored.
+# The groups are the part of the date that is stored, its sign, year, month and day.
 _TIMES = {
     XSD + name: re.compile(pattern)
     for name, pattern in {
@@ -43,7 +44,7 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
     """Convert a literal to the object, value and unit of a fact; either the object or the value is None.
 
     Raises:
-        ValueError: A number is invalid or infinite, or a date is invalid.
+        ValueError: A number is invalid or infinite, or a date is invalid or does not exist.
     """
     text, datatype, language = literal
     if language:
@@ -56,7 +57,12 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
         match = _TIMES[datatype].fullmatch(text.strip())
         if not match:
             raise ValueError(f"{_quote(text)} is not a valid {short_name(datatype)}")
-        return f'"{match[1]}"', None, None
+        date, sign, year, *rest = match.groups()
+        month, day = (*rest, None, None)[:2]
+        problem = date_problem(int(year), month, day, before_christ=sign == "-") if month else None
+        if problem:
+            raise ValueError(f"{_quote(text)} is not a valid {short_name(datatype)}: {problem}")
+        return f'"{date}"', None, None
     if datatype.startswith(_UNIT_NAMESPACE):
         try:
             return None, _number(text, datatype), short_name(datatype)
@@ -66,14 +72,21 @@ def read_literal(literal: Literal) -> tuple[str | None, float | None, str | None
     return f'"{text}"', None, None
 
 
-def date_text(sign: str, year: str, month: str | None, day: str | None, precision: int) -> str:
-    """Format a date up to its Wikidata precision; a month or day of 00 or None is left out."""
+def date_text(sign: str, year: str, month: str | None, day: str | None, precision: int, *, julian: bool = False) -> str:
+    """Format a date up to its Wikidata precision; a month or day of 00 or None is left out.
+
+    Raises:
+        ValueError: The month or day does not exist, in the Julian calendar if ``julian`` is set.
+    """
     date = f"{'-' if sign == '-' else ''}{int(year):04d}"
     if precision < MONTH_PRECISION or month in (None, "00"):
         return date
-    if precision < DAY_PRECISION or day in (None, "00"):
-        return f"{date}-{month}"
-    return f"{date}-{month}-{day}"
+    day = None if precision < DAY_PRECISION or day == "00" else day
+    problem = date_problem(int(year), month, day, before_christ=sign == "-", julian=julian)
+    date = "-".join(filter(None, (date, month, day)))
+    if problem:
+        raise ValueError(f"{date!r} is not a date: {problem}")
+    return date
 
 
 def _number(text: str, datatype: str) -> float:

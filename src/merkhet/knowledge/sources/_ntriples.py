@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.errors import InputError
+from merkhet.core.files import UTF_16_MARKS
 from merkhet.knowledge._iris import PREFIXES, short_name
 from merkhet.knowledge.source_reader import ReadContext, read_blocks
 from merkhet.knowledge.sources._literals import STRING, Literal
@@ -19,7 +20,6 @@ from merkhet.knowledge.sources._oxigraph_terms import QuadClassifier, syntax_err
 from merkhet.knowledge.sources._triple_classifier import TripleClassifier
 
 BOM_8 = b"\xef\xbb\xbf"
-BOM_16 = (b"\xff\xfe", b"\xfe\xff")
 _LINES_PER_BLOCK = 10_000
 _MAX_CACHED = 400_000
 # Matches only language tags that are certainly well-formed.
@@ -38,7 +38,7 @@ def read_line_format(
     lines = _LineReader(ox, rdf_format, path, context, triples)
     for first, block in read_blocks(path, context):
         if first == 1:
-            if block[0].startswith(BOM_16):
+            if block[0].startswith(UTF_16_MARKS):
                 raise InputError(f"{path}:1: the text is UTF-16. Save the file as UTF-8.")
             block[0] = block[0].removeprefix(BOM_8)
         for start in range(0, len(block), _LINES_PER_BLOCK):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
 
+from merkhet.core.strict_json import decode_json
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
@@ -87,7 +87,7 @@ def _parse_info(text: str) -> tuple[float, dict[str, str]]:
         ValueError: The JSON, the weight, the dataset or the licence is invalid.
     """
     try:
-        info = json.loads(text)
+        info = decode_json(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not valid JSON ({error})") from error
     weight = info.get("weight") if isinstance(info, dict) else None

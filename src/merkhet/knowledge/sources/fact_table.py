@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from merkhet.core.compressed_files import format_suffix
+from merkhet.core.delimited_text import find_delimiter
 from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.schemas import FACTS, NAMES, PARQUET_ERRORS
+from merkhet.core.strict_json import decode_json
 from merkhet.core.text import counted
 from merkhet.knowledge.chunk import Chunk
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, format_suffix, read_lines
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lines
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _LABEL_COLUMNS = ("subject_label", "object_label")
 COLUMNS = (*FACTS.schema.names, *_LABEL_COLUMNS, "language")
 _ROWS_IN_BATCH = 65_536
 _BATCHES_IN_CHUNK = 8  # DuckDB stages several batches in several threads.
 _REQUIRED = ("subject", "predicate")
-csv.field_size_limit(1 << 24)
 
 
 def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
@@ -53,7 +55,8 @@ def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
             columns = {name: [row.get(name) for _, row in batch] for name in header}
             yield _chunk_of_rows(path, _map_columns(path, header, context), batch, columns, context)
     else:
-        lines = delimited_rows(path, context, DELIMITERS.get(suffix, ","))
+        mapped = [value for key, value in context.options.items() if key.startswith("map.")]
+        lines = delimited_rows(path, context, (*COLUMNS, *mapped))
         _, header = next(lines, (1, []))
         mapping = _map_columns(path, header, context)
         while block := list(islice(lines, ROWS_IN_CHUNK)):
@@ -61,14 +64,18 @@ def read_table_file(path: Path, context: ReadContext) -> Iterator[Chunk]:
             yield _chunk_of_rows(path, mapping, block, dict(zip(header, cells, strict=True)), context)
 
 
-def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def delimited_rows(
+    path: Path, context: ReadContext, known: Collection[str], default: str = ""
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of a CSV or TSV file, the header first, each with the number of its last line.
 
-    A row with more or fewer cells than the header is a bad row. The option ``delimiter`` overrides the argument.
+    A row with more or fewer cells than the header is a bad row. The option ``delimiter`` sets the delimiter; otherwise
+    it is the comma, semicolon or tab that separates the columns of the header.
+
+    Args:
+        known: Known names of columns, by which the delimiter is chosen if several are possible.
+        default: Delimiter of a header without any; by default, a tab in .tsv files and a comma in others.
     """
-    delimiter = {"tab": "\t", "\\t": "\t"}.get(context.option("delimiter"), context.option("delimiter", delimiter))
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise InputError(f"the option 'delimiter' must be one character or tab, got {delimiter!r}")
     quoted = context.choice("quotes", "yes", "no") == "yes"
     last_line = 0
 
@@ -77,18 +84,22 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
         for last_line, text in read_lines(path, context, keep_ends=True):  # noqa: B007
             yield text
 
-    reader = csv.reader(
-        lines(), delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE, strict=quoted
-    )
+    text = lines()
+    first = next((line for line in text if line.strip()), "")
+    delimiter = _delimiter(path, context, first, known, default or ("\t" if format_suffix(path) == ".tsv" else ","))
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    reader = csv.reader(chain([first], text), delimiter=delimiter, quoting=quoting, strict=quoted)
     header: list[str] | None = None
     while True:
-        row_start = last_line + 1
+        row_start = last_line + 1 if header else max(last_line, 1)
         try:
             cells = next(reader, None)
         except csv.Error as error:
             # An unclosed quote extends to the end of the file, so the error is located where the row begins.
             context.reject(
-                f"{path}:{row_start}", f"not a row of a table ({error}); if quotes are part of the text, set quotes=no"
+                f"{path}:{row_start}",
+                f"not a row of a table ({error}); a quotation mark within a cell in quotation marks is doubled; if "
+                "quotation marks are part of the text, set quotes=no",
             )
             continue
         if cells is None:
@@ -104,6 +115,21 @@ def delimited_rows(path: Path, context: ReadContext, delimiter: str) -> Iterator
         yield last_line, cells
 
 
+def _delimiter(path: Path, context: ReadContext, header: str, known: Collection[str], default: str) -> str:
+    if "delimiter" not in context.options:
+        quoted = context.choice("quotes", "yes", "no") == "yes"
+        return find_delimiter(
+            *(header.rstrip("\r\n"), f"{path}:1", known),
+            default=default,
+            quoted=quoted,
+            remedy="Set the option 'delimiter' to one of them.",
+        )
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(context.option("delimiter"), context.option("delimiter"))
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise InputError(f"the option 'delimiter' must be one character or tab, got {delimiter!r}")
+    return delimiter
+
+
 def reject_duplicate_columns(path: Path, header: Sequence[str]) -> None:
     """Raise InputError if a header contains a column name twice."""
     for position, name in enumerate(header):
@@ -116,7 +142,7 @@ def _json_rows(path: Path, context: ReadContext) -> Iterator[tuple[int, dict[str
         if not text.strip():
             continue
         try:
-            row = json.loads(text)
+            row = decode_json(text)
         except json.JSONDecodeError as error:
             context.reject(f"{path}:{number}", f"not valid JSON ({error.msg} at column {error.colno})")
             continue
@@ -153,6 +179,7 @@ def _map_columns(path: Path, header: Sequence[str], context: ReadContext) -> _Co
         raise InputError(
             f"{path}:1: there is no column {unused[0]!r} in a table of facts; {hint} "
             f"(or map it: --map subject={unused[0]})"
+            + (". If another character separates the columns, set the option 'delimiter'" if len(header) == 1 else "")
         )
     if unused:
         context.progress.say(f"  {path.name}: columns not used: {', '.join(name or '(no name)' for name in unused)}")
@@ -222,7 +249,12 @@ def _parse_number(cell: Any, name: str) -> float:
             raise ValueError
         return float(cell)
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} must be a number, got {_short_repr(cell)}") from None
+        hint = "; write the decimal mark as a point, without separators of thousands" if _has_comma(cell) else ""
+        raise ValueError(f"{name} must be a number, got {_short_repr(cell)}{hint}") from None
+
+
+def _has_comma(cell: Any) -> bool:
+    return isinstance(cell, str) and re.fullmatch(r"\s*[+-]?[\d.]*\d(,\d+)+\s*", cell) is not None
 
 
 def _parse_texts(cell: Any, name: str) -> list[str]:
@@ -330,7 +362,7 @@ def _make_chunk(
     for time in ("start", "end"):
         if time in table.column_names and table[time].null_count < table.num_rows:
             # Drop the time of day.
-            day = pc.replace_substring_regex(table[time], r"^([+-]?\d+-\d\d-\d\d)T.*$", r"\1")
+            day = pc.replace_substring_regex(table[time], r"^([+-]?\d+-\d\d-\d\d)(T.*| \d\d:\d\d.*)$", r"\1")
             table = table.set_column(table.column_names.index(time), time, day)
     if context.predicates:
         selected = pc.is_in(table["predicate"], pa.array(context.predicates))

@@ -49,7 +49,7 @@ def _read_columns(path: Path, kind: TableKind, context: ReadContext) -> tuple[di
     """
     if not path.is_file():
         raise InputError(f"there is no file {path}; a pack needs a table of {kind.name}")
-    lines = delimited_rows(path, context, ",")
+    lines = delimited_rows(path, context, kind.schema.names)
     _, header = next(lines, (1, []))
     for name in header:
         if name not in kind.schema.names:

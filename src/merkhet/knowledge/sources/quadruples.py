@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote
 
+from merkhet.core.dates import date_problem
 from merkhet.core.errors import InputError
 from merkhet.core.text import counted
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder, Predicate
@@ -15,8 +16,6 @@ from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lin
 
 SPLITS = ("train", "valid", "test")
 _DATE = re.compile(r"(-?)([0-9#]+)-([0-9#]{2})-([0-9#]{2})")
-# February has 29 days: leap years depend on the calendar.
-_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -136,8 +135,9 @@ def _parse_date(date: str, context: ReadContext) -> str | None:
     time = f"{sign}{int(year):04d}"
     if "#" in month:
         return time
-    if not 1 <= int(month) <= 12 or ("#" not in day and not 1 <= int(day) <= _DAYS[int(month) - 1]):
-        raise ValueError(f"{date!r} is not a valid date")
+    problem = date_problem(int(year), month, None if "#" in day else day, before_christ=bool(sign))
+    if problem:
+        raise ValueError(f"{date!r} is not a valid date: {problem}")
     return f"{time}-{month}" if "#" in day else f"{time}-{month}-{day}"
 
 

@@ -9,10 +9,12 @@ from typing import Any
 from urllib.parse import quote
 from xml.parsers import expat
 
+from merkhet.core.compressed_files import format_suffix, is_compressed
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.files import UTF_16_MARKS
 from merkhet.knowledge.chunk import Chunk
-from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, format_suffix, is_compressed, open_file
-from merkhet.knowledge.sources._ntriples import BOM_8, BOM_16, read_line_format
+from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, open_file
+from merkhet.knowledge.sources._ntriples import BOM_8, read_line_format
 from merkhet.knowledge.sources._oxigraph_terms import QuadClassifier, load_pyoxigraph, syntax_error_reason
 from merkhet.knowledge.sources._triple_classifier import TripleClassifier
 
@@ -99,7 +101,7 @@ def _read_stream(
     base = _base_iri(path, context, ox)
     with open_file(path, context) as handle:
         start = handle.peek(4)[:4]
-        if start.startswith(BOM_16):
+        if start.startswith(UTF_16_MARKS):
             raise InputError(f"{path}:1: the text is UTF-16. Save the file as UTF-8.")
         if start.startswith(BOM_8):
             handle.read(len(BOM_8))

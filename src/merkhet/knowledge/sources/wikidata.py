@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from merkhet.core.errors import InputError
+from merkhet.core.strict_json import decode_json
 from merkhet.knowledge._iris import short_name
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_blocks
@@ -51,7 +52,7 @@ class _Fact(NamedTuple):
 
 
 def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
-    """Yield the facts and names of a dump, which may be compressed (.gz, .bz2 or .zst).
+    """Yield the facts and names of a dump, which may be compressed (.gz, .bz2, .xz or .zst).
 
     A dump is a JSON list with one entity per line; the brackets may be missing. Entities and predicates keep their ids
     (Q42, P39, L7). The value of a statement is converted by its type:
@@ -168,7 +169,7 @@ def _entity_lines(path: Path, context: ReadContext) -> Iterator[tuple[int, bytes
 
 
 def _parse(line: bytes) -> Any:
-    entity = json.loads(line.decode())
+    entity = decode_json(line.decode())
     if b"\\ud" in line.lower() and _LONE_SURROGATE.search(line):
         json.dumps(entity, ensure_ascii=False).encode()
     return entity
@@ -348,7 +349,7 @@ def _parse_time(value: Mapping[str, Any]) -> str | None:
     if not match or not int(match[2]):
         raise ValueError(f"{value['time']!r} is not a date")
     sign, year, month, day = match.groups()
-    return date_text(sign, year, month, day, value["precision"])
+    return date_text(sign, year, month, day, value["precision"], julian=_is_julian(value))
 
 
 def _qualifier_text(snak: Mapping[str, Any]) -> str:

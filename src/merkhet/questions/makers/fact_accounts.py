@@ -147,7 +147,7 @@ def _create_unworded(builder: QuestionBuilder) -> None:
 
 def _name_reason_sql(default: str) -> str:
     """Return SQL for the reason why the subject ``a`` or the object ``b`` of a fact has no name, or ``default``."""
-    literal = "starts_with(f.object, '\"')"
+    literal = "is_literal(f.object)"
     date = r"""regexp_extract(f.object, '^"[+-]?\d+(-\d\d)*"$', 0) != ''"""
     return case_sql(
         [

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from merkhet.core.compressed_files import SUFFIXES
 from merkhet.core.errors import InputError
 from merkhet.core.files import scratch_folder
-from merkhet.knowledge.source_reader import ReadContext, format_suffix
-from merkhet.knowledge.sources.fact_table import DELIMITERS, delimited_rows
+from merkhet.knowledge.source_reader import ReadContext
+from merkhet.knowledge.sources.fact_table import delimited_rows
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import ImportSummary, import_knowledge
 
 POSITIONS = "positions.tsv"
 NUMBERED = ("train.txt", "valid.txt", "test.txt", "entity2id.txt", "relation2id.txt")
-TABLES = ("*.tsv", "*.csv", "*.tsv.gz", "*.csv.gz")
+TABLES = tuple(f"*{suffix}{packed}" for packed in ("", *SUFFIXES) for suffix in (".tsv", ".csv"))
 FILES = (POSITIONS, *NUMBERED, *TABLES)
 """Names and patterns of files that are recognized as published facts."""
 
@@ -79,8 +80,8 @@ def _columns(table: Path) -> dict[str, str]:
     Raises:
         InputError: A required column is missing.
     """
-    delimiter = DELIMITERS.get(format_suffix(table), ",")
-    _, header = next(delimited_rows(table, ReadContext(), delimiter), (1, []))
+    known = {name for names in _COLUMNS.values() for name in names}
+    _, header = next(delimited_rows(table, ReadContext(), known), (1, []))
     by_name = {name.strip().lower(): name for name in header}
     columns = {
         target: by_name[next(name for name in names if name in by_name)]

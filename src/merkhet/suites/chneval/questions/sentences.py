@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 from merkhet.core import SLOT
+from merkhet.core.compressed_files import format_suffix, open_file
 from merkhet.core.errors import InputError
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
@@ -46,7 +45,7 @@ def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -
     """Find text files: files named in ``sources``, and all files with a matching suffix in folders named there.
 
     Args:
-        suffixes: Suffixes to read, such as ".txt"; each may be followed by ".gz".
+        suffixes: Suffixes to read, such as ".txt"; each may be followed by the suffix of a compressed format.
 
     Returns:
         Pairs of a path and the name to show to users.
@@ -57,36 +56,29 @@ def find_text_files(sources: Path | Sequence[Path], suffixes: Collection[str]) -
     files, endings = [], " or ".join(sorted(suffixes))
     for source in [sources] if isinstance(sources, Path) else sources:
         if source.is_dir():
-            matches = sorted(path for path in source.rglob("*") if path.is_file() and text_suffix(path) in suffixes)
+            matches = sorted(path for path in source.rglob("*") if path.is_file() and format_suffix(path) in suffixes)
             if not matches:
                 raise InputError(f"{source}: no file in this folder ends in {endings}")
             files += [(path, path.relative_to(source).as_posix()) for path in matches]
         elif not source.is_file():
             raise InputError(f"there is no file or folder {source}; name one with text")
-        elif text_suffix(source) not in suffixes:
-            raise InputError(f"{source}: the name of a text file ends in {endings}, optionally with .gz")
+        elif format_suffix(source) not in suffixes:
+            raise InputError(f"{source}: the name of a text file ends in {endings}, and may be compressed")
         else:
             files.append((source, source.name))
     return files
 
 
-def text_suffix(path: Path) -> str:
-    """Return the lower-case suffix of a file name; a final .gz is ignored."""
-    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower()
-
-
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line numbers (from 1) and lines of a UTF-8 file, which may be compressed with gzip."""
+    """Yield line numbers (from 1) and lines of a UTF-8 file, which may be compressed."""
     number = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as handle:
+        with open_file(path) as handle:
             for number, line in enumerate(handle, 1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}, line {number}: the text is not UTF-8. Save the file as UTF-8.") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{path} is not a complete gzip file ({error}). Download it again.") from error
 
 
 def read_blocks(path: Path) -> Iterator[list[tuple[int, str]]]:

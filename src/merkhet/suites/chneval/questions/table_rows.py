@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from merkhet.core import SLOT
+from merkhet.core.compressed_files import format_suffix
 from merkhet.core.errors import InputError
-from merkhet.knowledge.source_reader import ReadContext, format_suffix, read_lines
+from merkhet.core.strict_json import decode_json
+from merkhet.knowledge.source_reader import ReadContext, read_lines
 from merkhet.knowledge.sources.fact_table import delimited_rows
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
@@ -64,7 +65,8 @@ def read_rows(
 def _table_rows(
     path: Path, columns: Mapping[str, Sequence[str]], required: Sequence[str], context: ReadContext
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    rows = delimited_rows(path, context, "," if format_suffix(path) == ".csv" else "\t")
+    names = {name for names in columns.values() for name in names}
+    rows = delimited_rows(path, context, names, default="," if format_suffix(path) == ".csv" else "\t")
     header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
     for column in required:
         if not set(columns[column]) & set(header):
@@ -81,7 +83,7 @@ def _json_rows(path: Path, context: ReadContext) -> Iterator[tuple[int, dict[str
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = decode_json(line)
         except (ValueError, RecursionError):
             row = None
         if isinstance(row, dict):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from merkhet.core import SLOT
+from merkhet.core.compressed_files import format_suffix
+from merkhet.core.delimited_text import find_delimiter
 from merkhet.core.errors import InputError
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import counted, join_some
@@ -42,7 +45,7 @@ class _BadRowError(Exception):
 def word_sense_triples(
     path: Path, *, seed: int, per_sense: int = 10, per_word: int = 50, language: str = "zh"
 ) -> DraftQuestions:
-    """Make sense triples from a table of words, senses and sentences: .tsv or .csv, optionally with .gz.
+    """Make sense triples from a table of words, senses and sentences: .tsv or .csv, which may be compressed.
 
     The table has three optional columns. ``position`` is the index of the word's first character; it is required if the
     word occurs several times. ``form`` is the word as written in the sentence ("banks" for bank). ``language`` is the
@@ -111,10 +114,15 @@ def _read_rows(path: Path, language: str, counter: RemarkCounter) -> Iterator[_T
     """Yield the usage in each row of a table of senses, or None for a row that cannot be used."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; name a table with the columns {', '.join(COLUMNS)}")
-    commas = ".csv" in path.suffixes[-2:]
+    commas = format_suffix(path) == ".csv"
     lines = (line for _, line in read_lines(path))
+    header = next(lines, "")
+    delimiter = find_delimiter(
+        *(header, f"{path}, line 1", COLUMNS), default="," if commas else "\t", quoted=commas, remedy="Rename a column."
+    )
     # In a .tsv file a quotation mark is part of the sentence.
-    reader = csv.reader(lines) if commas else csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if commas else csv.QUOTE_NONE
+    reader = csv.reader(chain([header], lines), delimiter=delimiter, quoting=quoting)
     try:
         columns = [cell.strip().lower() for cell in next(reader, [])]
         missing = [column for column in COLUMNS if column not in columns]

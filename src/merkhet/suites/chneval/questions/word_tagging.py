@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.compressed_files import format_suffix
 from merkhet.core.errors import InputError
 from merkhet.suites.chneval.questions.chinese_words import function_word_class
 from merkhet.suites.chneval.questions.sentences import (
@@ -22,7 +23,6 @@ from merkhet.suites.chneval.questions.sentences import (
     read_lines,
     read_sentences,
     sentence_spans,
-    text_suffix,
 )
 from merkhet.suites.chneval.questions.text_anomalies import RemarkCounter
 
@@ -95,7 +95,7 @@ def tagged_sentences(
             (en_ewt-ud-train.conllu), and other files are Chinese.
     """
     for path, name in find_text_files(sources, tuple(_FORMATS)):
-        suffix = text_suffix(path)
+        suffix = format_suffix(path)
         if suffix == ".txt" and language not in (None, "zh"):
             raise InputError(f"{path}: raw text is tagged in Chinese only; give a .conllu file for {language!r}")
         treebank = _TREEBANK.match(path.name) if suffix == ".conllu" else None

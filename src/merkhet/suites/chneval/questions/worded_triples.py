@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from merkhet.core import SLOT
+from merkhet.core.compressed_files import format_suffix
 from merkhet.core.text import counted
-from merkhet.knowledge.source_reader import format_suffix, read_lines
+from merkhet.knowledge.source_reader import read_lines
 from merkhet.questions.english import format_number
 from merkhet.suites.chneval.questions.sentences import find_text_files
 from merkhet.suites.chneval.questions.table_rows import SLOT_IN_TEXT, LenientReadContext, read_rows

@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from merkhet.core import SLOT
+from merkhet.core.dates import format_date
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.recall_schemas import SYMBOLS
 from merkhet.core.schemas import validate
@@ -22,11 +23,6 @@ from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
 GRANULARITIES = ("year", "month", "day")
 OPEN, CLOSE = "⟦", "⟧"
 """Brackets around a symbol in a sentence."""
-_MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-_TIME = re.compile(r"(-?)(\d+)(?:-(\d\d))?(?:-(\d\d))?")
 _FACTS = pa.schema(
     [
         *[(name, pa.string()) for name in ("fact_id", "relation", "subject", "object", "start", "end")],
@@ -150,18 +146,6 @@ def shortage_remark(requested: int, available: int, kind: str = "facts") -> str:
 def draw_sql(seed: int, *parts: str) -> str:
     """Return SQL for a pseudorandom number in [0, 2^64) that depends on the seed and the SQL expressions ``parts``."""
     return f"md5_number_lower(concat_ws(chr(31), '{seed}', {', '.join(parts)}))"
-
-
-def format_time(time: str) -> str:
-    """Format a time for a sentence: 2009, April 2009, 17 April 2009, AD 476, 44 BC."""
-    match = _TIME.fullmatch(time)
-    if not match:
-        raise InputError(f"a time must be written like 2009, 2009-04 or 2009-04-17, got {time!r}")
-    sign, year, month, day = match.groups()
-    number = int(year)
-    year_text = f"{number} BC" if sign else f"AD {number}" if number < 1000 else str(number)
-    words = [str(int(day))] if day else []
-    return " ".join([*words, *([_MONTHS[int(month) - 1]] if month else []), year_text])
 
 
 @contextmanager
@@ -395,7 +379,7 @@ def _make_symbols(connection: duckdb.DuckDBPyConnection) -> pa.Table:
     if clash:
         raise InputError(f"the entity id {clash[0]!r} is reserved for a time; give the entity another id")
     written = pa.table(
-        {"symbol": symbols, "name": [format_time(time) for time in times], "kind": ["time"] * len(times)},
+        {"symbol": symbols, "name": [format_date(time) for time in times], "kind": ["time"] * len(times)},
         schema=SYMBOLS.schema,
     )
     return validate(SYMBOLS, pa.concat_tables([entities.cast(SYMBOLS.schema), written]))

@@ -7,13 +7,13 @@ from dataclasses import replace
 import duckdb
 import pyarrow as pa
 
+from merkhet.core.dates import format_date
 from merkhet.core.errors import InputError
 from merkhet.suites.lama_tk.questions.masked_statements import TARGET
 from merkhet.suites.lama_tk.questions.statement_sql import Composer, open_composer
 from merkhet.suites.lama_tk.questions.temporal_facts import (
     TemporalFacts,
     draw_sql,
-    format_time,
     open_workbench,
     shortage_remark,
 )
@@ -138,7 +138,7 @@ def _create_insides(connection: duckdb.DuckDBPyConnection, seed: int = 0, known_
     )
     years = [row[0] for row in connection.execute("select distinct year from drawn where not known").fetchall()]
     texts = [f"{year:04d}" if year > 0 else f"-{1 - year:04d}" for year in years]
-    names = [format_time(text) for text in texts]
+    names = [format_date(text) for text in texts]
     connection.register("years", pa.table({"year": pa.array(years, pa.int64()), "time": texts, "name": names}))
     connection.execute(
         """create temp table insides as select fact_id, time, name, time_key(time, 0) as at from (
