@@ -36,7 +36,7 @@ from merkhet.core.http_response import Response
 
 KEY = 'sk-Zq8/not+to be"seen'
 MEBIBYTE = 1 << 20
-PATIENT = Limits(timeout=60.0, deadline=60.0, max_bytes=MEBIBYTE)
+PATIENT = Limits(timeout=60.0, max_bytes=MEBIBYTE)
 
 
 @dataclass
@@ -207,8 +207,7 @@ def test_a_connection_that_the_server_has_closed_is_opened_anew_and_nothing_is_s
         assert len(server.requests) == server.connections == 5
 
 
-SHORT = Limits(timeout=30.0, deadline=0.4, max_bytes=MEBIBYTE)
-"""A deadline long before the timeout of a silent server."""
+SHORT = Limits(timeout=0.4, max_bytes=MEBIBYTE)
 
 
 def dripping(start: bytes, drop: bytes) -> Respond:
@@ -241,7 +240,7 @@ def test_a_response_that_drips_ends_at_the_deadline(respond: Respond) -> None:
 
 def test_a_silent_server_ends_at_the_timeout() -> None:
     with pytest.raises(ResponseTimeoutError):
-        post_to(lambda request, connection: wait_until_gone(connection), Limits(0.2, 60.0, MEBIBYTE))
+        post_to(lambda request, connection: wait_until_gone(connection), Limits(0.2, MEBIBYTE))
 
 
 def test_redirects_share_one_deadline() -> None:

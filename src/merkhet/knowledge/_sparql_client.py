@@ -104,7 +104,7 @@ class Endpoint:
         self.settings = settings
         self.say = say
         self.cache_hits = 0
-        limits = Limits(settings.timeout, settings.timeout + _MAX_TRANSFER_SECONDS, _MAX_BYTES)
+        limits = Limits(settings.timeout, _MAX_BYTES)
         headers = {"Accept": ACCEPT, "User-Agent": settings.user_agent}
         try:
             self._client = HttpClient(address, limits, headers=headers, max_redirects=_MAX_REDIRECTS)
