@@ -287,9 +287,8 @@ def test_packed_answers_and_moved_endpoints(ask, proxy, store):
         assert {headers["Authorization"] for headers in proxy.headers} == {"Basic bWU6c2VjcmV0"}
 
 
-def test_an_answer_beyond_the_byte_limit_makes_the_pages_smaller(ask, proxy, store, monkeypatch):
-    monkeypatch.setattr("merkhet.knowledge._sparql_client._MAX_BYTES", 20_000)
-    facts, _, reading = ask(page=400)
+def test_an_answer_beyond_the_byte_limit_makes_the_pages_smaller(ask, proxy, store):
+    facts, _, reading = ask(page=400, max_bytes="20kB")
     assert triples(facts) == expected(store)
     assert any(
         "the reply is larger than 20,000 bytes; requesting pages of 200 rows" in line for line in reading.progress.said

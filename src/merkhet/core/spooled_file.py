@@ -14,7 +14,7 @@ from merkhet.core.files import is_disk_full
 class SpooledFile:
     """Bytes in memory up to a size, and beyond it in a file without a name, which not even a killed process leaves.
 
-    Use it as a context manager, or call ``close`` at the end.
+    The content is removed by ``close``, at the end of a ``with`` block, or with the object.
 
     Args:
         max_memory: Maximum bytes in memory.
@@ -54,6 +54,10 @@ class SpooledFile:
     def close(self) -> None:
         """Remove the content."""
         self._file.close()
+
+    def __del__(self) -> None:
+        """Remove the content."""
+        self.close()
 
     def __enter__(self) -> SpooledFile:
         """Return the file."""
