@@ -262,7 +262,9 @@ def _malformed(draw: Random, victim: Victim) -> Response:
 
 def _redirects(draw: Random, victim: Victim) -> Response:
     status = draw.choice(["301 Moved", "302 Found", "307 Moved", "308 Moved"])
-    location = draw.choice(["/again", "ftp://h/x", "//[", "http://127.0.0.1:1/x", "?", "\x7f\xff" * 500, "javascript:x"])
+    location = draw.choice(
+        ["/again", "ftp://h/x", "//[", "http://127.0.0.1:1/x", "?", "\x7f\xff" * 500, "javascript:x"]
+    )
     return iter([_head(f"Location: {location}", "Content-Length: 0", status=f"HTTP/1.1 {status}")])
 
 

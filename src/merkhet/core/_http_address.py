@@ -116,12 +116,13 @@ def redirect(request: Request, response: Response) -> Request | None:
 
 
 def describe_location(request: Request, response: Response) -> str:
-    """Return the address that a redirect leads to, without secrets and query; empty if it is no redirect."""
+    """Return the address that a redirect leads to, without password and query; empty if it is no redirect."""
     location = response.headers.get("location")
     if response.status not in _REDIRECTS or not location:
         return ""
     try:
-        return display_address(urljoin(request.target.url, _quote(location, "iso-8859-1")))
+        # Not percent-encoded: secrets are recognized in the text as it was sent.
+        return display_address(urljoin(request.target.url, " ".join(location.split())))
     except ValueError:
         return "a malformed address"
 

@@ -7,7 +7,7 @@ import re
 from merkhet.core.errors import InputError
 from merkhet.core.text_formats import short_repr
 
-_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*([kKMGT]?)(i?)B")
+_SIZE = re.compile(r"([0-9]{1,9}(?:[.][0-9]{1,9})?)\s*([kKMGT]?)(i?)B")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 
 

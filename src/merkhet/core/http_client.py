@@ -27,7 +27,7 @@ from merkhet.core._http_reading import TooManyBytesError, read_blocks
 from merkhet.core.errors import first_line
 from merkhet.core.http_response import Response, redirect_note
 from merkhet.core.http_retry import RetryableError
-from merkhet.core.redaction import Redactor, address_secrets, display_address, header_secrets
+from merkhet.core.redaction import Redactor, address_secrets, header_secrets
 from merkhet.core.version import __version__
 
 _ERROR_BYTES = 1 << 17
@@ -143,7 +143,7 @@ class HttpClient:
                 if redirected is None:
                     break
                 exchange.close()
-                request, location = redirected, self._redact(display_address(redirected.target.url))[:_DETAIL_LENGTH]
+                request, location = redirected, response.location
                 response, blocks = exchange.enter_context(self._exchange(request, deadline, location))
             yield response, blocks
 
@@ -156,9 +156,7 @@ class HttpClient:
             self._idle.clear()
 
     @contextmanager
-    def _exchange(
-        self, request: Request, deadline: float, location: str
-    ) -> Iterator[tuple[Response, Iterator[bytes]]]:
+    def _exchange(self, request: Request, deadline: float, location: str) -> Iterator[tuple[Response, Iterator[bytes]]]:
         """Send a request and yield its response; ``location`` is the address that redirects have led to, if any."""
         with self._explain_errors(location):
             connection = self._reuse(request.target.origin) or self._open(request.target.origin, deadline, location)
@@ -171,8 +169,8 @@ class HttpClient:
                 response = Response(received.status, b"", response_headers, received.reason, location, self._redact)
                 if not response.is_success:
                     response = replace(response, body=_read_error(received))
-                    if unfollowed := describe_location(request, response):
-                        response = replace(response, location=self._redact(unfollowed)[:_DETAIL_LENGTH])
+                    if next_location := describe_location(request, response):
+                        response = replace(response, location=self._redact(next_location)[:_DETAIL_LENGTH])
             yield response, blocks if response.is_success else iter(())
         finally:
             reusable = received is not None and received.isclosed() and not received.will_close

@@ -28,6 +28,7 @@ from merkhet.core.http_response import Response
 from merkhet.core.http_retry import RetriesExhaustedError, RetryableError, RetryPolicy, retry
 from merkhet.core.ids import digest
 from merkhet.core.redaction import display_address
+from merkhet.core.text import printable
 from merkhet.core.version import __version__
 from merkhet.knowledge._sparql_results import (
     BrokenResultsError,
@@ -52,7 +53,6 @@ _TIMEOUT_MESSAGE = re.compile(
 _STACK_TRACE = re.compile(r"java\.[\w.]{1,200}(Exception|Error)|\n[ \t]+at [\w.$]{1,200}\(")
 _SCRIPT_START = re.compile(r"<(script|style)", re.IGNORECASE)
 _VIRTUOSO_SORT_LIMIT = re.compile(r"SR353|Sorted TOP clause")
-
 
 
 class EndpointError(MerkhetError):
@@ -112,7 +112,8 @@ class Endpoint:
 
     def __init__(self, address: str, settings: RequestSettings, say: Callable[[str], None] = lambda line: None) -> None:
         self.settings = settings
-        self.say = say
+        # What an endpoint says may contain control characters.
+        self.say = lambda line: say(printable(line))
         self.cache_hits = 0
         limits = Limits(settings.timeout, settings.max_bytes)
         headers = {"Accept": ACCEPT, "User-Agent": settings.user_agent}

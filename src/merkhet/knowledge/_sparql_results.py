@@ -223,7 +223,7 @@ class _JsonText:
     def value(self) -> Any:
         """Read a value other than a row."""
         self.peek()
-        return self._decode(_MAX_OTHER_LENGTH, NoTableError())[0]
+        return self._decode(_MAX_OTHER_LENGTH)[0]
 
     def end(self) -> None:
         """Check that nothing follows."""
@@ -234,8 +234,7 @@ class _JsonText:
         if self.peek() not in ("{", ""):
             self.value()
             raise NoTableError
-        too_long = LargeResultsError(f"a row has more than {_MAX_ROW_LENGTH:,} characters")
-        row, start = self._decode(_MAX_ROW_LENGTH, too_long)
+        row, start = self._decode(_MAX_ROW_LENGTH)
         if self._text.count("{", start, self._position) > _MANY_OBJECTS:
             try:
                 check_depth(row)
@@ -243,11 +242,8 @@ class _JsonText:
                 raise self._broken() from None
         return row, parsed_size(self._text, start, self._position)
 
-    def _decode(self, max_length: int, too_long: Exception) -> tuple[Any, int]:
-        """Read a value; return it and the place where it starts in the text.
-
-        Raise ``too_long`` if more than ``max_length`` characters are no whole value.
-        """
+    def _decode(self, max_length: int) -> tuple[Any, int]:
+        """Read a value of at most some ``max_length`` characters; return it and its place in the text."""
         while True:
             start = self._position
             try:
@@ -258,13 +254,16 @@ class _JsonText:
                 offset = getattr(error, "pos", start) - start
                 length = len(self._text) - start
             else:
-                # Digits may follow a number.
-                if end < len(self._text) or self._text[end - 1] in '"]}' or not self._extend():
+                # The rest of a number may be missing: 1.|5, 1e+|5.
+                is_whole = self._text[end - 1] in '"]}' or self._text[end : end + 1] not in ("", *".eE")
+                if is_whole or end + 2 < len(self._text) or not self._extend():
                     self._position += end - start
                     return value, self._position - (end - start)
                 continue
             if length > max_length:
-                raise too_long
+                if max_length < _MAX_ROW_LENGTH:
+                    raise NoTableError
+                raise LargeResultsError(f"a row has more than {max_length:,} characters")
             # The value may be incomplete; whether it is broken shows only at the end.
             if not self._extend():
                 raise self._broken(offset)
