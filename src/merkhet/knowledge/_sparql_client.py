@@ -112,8 +112,7 @@ class Endpoint:
 
     def __init__(self, address: str, settings: RequestSettings, say: Callable[[str], None] = lambda line: None) -> None:
         self.settings = settings
-        # What an endpoint says may contain control characters.
-        self.say = lambda line: say(printable(line))
+        self._say = say
         self.cache_hits = 0
         limits = Limits(settings.timeout, settings.max_bytes)
         headers = {"Accept": ACCEPT, "User-Agent": settings.user_agent}
@@ -150,6 +149,10 @@ class Endpoint:
         rows = self._request_with_retries(text, self.settings.retries if retries is None else retries, make_rows)
         self.write_cache(text, {"rows": rows})
         return rows
+
+    def say(self, line: str) -> None:
+        """Print a line, which may quote the endpoint, without control characters."""
+        self._say(printable(line))
 
     def close(self) -> None:
         """Close the connection to the endpoint."""

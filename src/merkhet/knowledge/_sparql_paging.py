@@ -12,10 +12,10 @@ from merkhet.knowledge._sparql_client import (
     Endpoint,
     EndpointError,
     OverloadError,
-    Row,
     SortLimitError,
     UnreachableError,
 )
+from merkhet.knowledge._sparql_results import Row
 from merkhet.knowledge.sparql_queries import COUNT, Query
 
 _TAIL_ROWS = 20

@@ -13,8 +13,9 @@ from merkhet.core.byte_sizes import parse_size
 from merkhet.core.errors import InputError
 from merkhet.core.text_formats import short_repr
 from merkhet.knowledge._iris import full_iri, short_name
-from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings, Row
+from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings
 from merkhet.knowledge._sparql_paging import PagedQuery
+from merkhet.knowledge._sparql_results import Row
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import DAY_PRECISION, STRING, YEAR_PRECISION, date_text, read_literal
