@@ -36,7 +36,7 @@ from merkhet.core.http_response import Response
 
 KEY = 'sk-Zq8/not+to be"seen'
 MEBIBYTE = 1 << 20
-PATIENT = Limits(timeout=60.0, deadline=60.0, max_bytes=MEBIBYTE)
+PATIENT = Limits(timeout=60.0, max_bytes=MEBIBYTE)
 
 
 @dataclass
@@ -207,8 +207,7 @@ def test_a_connection_that_the_server_has_closed_is_opened_anew_and_nothing_is_s
         assert len(server.requests) == server.connections == 5
 
 
-SHORT = Limits(timeout=30.0, deadline=0.4, max_bytes=MEBIBYTE)
-"""A deadline long before the timeout of a silent server."""
+SHORT = Limits(timeout=0.4, max_bytes=MEBIBYTE)
 
 
 def dripping(start: bytes, drop: bytes) -> Respond:
@@ -241,7 +240,129 @@ def test_a_response_that_drips_ends_at_the_deadline(respond: Respond) -> None:
 
 def test_a_silent_server_ends_at_the_timeout() -> None:
     with pytest.raises(ResponseTimeoutError):
-        post_to(lambda request, connection: wait_until_gone(connection), Limits(0.2, 60.0, MEBIBYTE))
+        post_to(lambda request, connection: wait_until_gone(connection), Limits(0.2, MEBIBYTE))
+
+
+@contextlib.contextmanager
+def raw_server(talk: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A server that lets ``talk`` do with its first connection what it wants; gives its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def accept() -> None:
+            connection, _ = listening.accept()
+            with contextlib.suppress(OSError), connection:
+                connection.recv(65_536)
+                talk(connection)
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join()
+
+
+def drip(start: bytes, drop: bytes) -> Callable[[socket.socket], None]:
+    return lambda connection: dripping(start, drop)(Received("", "", {}, b"", 0), connection)
+
+
+def test_a_tls_handshake_that_drips_ends_at_the_deadline() -> None:
+    with (
+        raw_server(drip(b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", b"x")) as port,
+        client_of(f"https://127.0.0.1:{port}/", SHORT) as client,
+        pytest.raises(ConnectError, match="no reply in time"),
+    ):
+        client.post(b"", "text/x")
+
+
+@pytest.mark.parametrize(("start", "drop"), [(b"HTTP/1.1 200", b" "), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")])
+def test_a_proxy_that_drips_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch, start: bytes, drop: bytes) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    with raw_server(drip(start, drop)) as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        with client_of("https://far.invalid/", SHORT) as client, pytest.raises(ConnectError, match="no reply in time"):
+            client.post(b"", "text/x")
+
+
+def test_a_tunnel_through_a_proxy_carries_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = tls_context(tmp_path)
+    requests = []
+
+    def talk(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n")
+        with context.wrap_socket(connection, server_side=True) as secure:
+            requests.append(secure.recv(65_536))
+            secure.sendall(http_bytes(b"by tunnel"))
+
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+    with raw_server(talk) as port:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{port}")
+        # The certificate is for this address, which is not that of the proxy's own host name.
+        monkeypatch.setattr("merkhet.core._http_address._LOCAL_HOSTS", ())
+        with client_of("https://127.0.0.1:9/a") as client:
+            assert client.post(b"", "text/x").text == "by tunnel"
+    assert requests[0].startswith(b"POST /a HTTP/1.1\r\nHost: 127.0.0.1:9\r\n")
+
+
+def test_the_addresses_of_a_host_share_the_time_to_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.ExitStack() as stack:
+        # Its queue is full, so it neither accepts nor refuses.
+        silent = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(3):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(silent.getsockname())
+        server = stack.enter_context(serving(sending(http_bytes(b"last"))))
+        real = [
+            (socket.AF_INET, socket.SOCK_STREAM, 0, "", sock.getsockname())
+            for sock in (silent, silent, silent, server.listening)
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *arguments, **options: real)
+        with client_of("http://many.invalid/", Limits(1.2, MEBIBYTE)) as client:
+            assert client.post(b"", "text/x").text == "last"
+        del real[-1]
+        with client_of("http://many.invalid/", SHORT) as client, pytest.raises(ConnectError, match="no reply in time"):
+            client.post(b"", "text/x")
+
+
+def test_a_look_up_of_a_host_that_hangs_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def hang(*arguments: Any, **options: Any) -> None:
+        ended.wait(5)
+        raise socket.gaierror(socket.EAI_AGAIN, "later")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    with client_of("http://slow.invalid/", SHORT) as client, pytest.raises(ConnectError, match="no reply in time"):
+        client.post(b"", "text/x")
+    ended.set()
+
+
+def test_the_blocks_of_a_body_come_while_it_arrives() -> None:
+    received = threading.Event()
+
+    def respond(request: Received, connection: socket.socket) -> bool:
+        connection.sendall(http_bytes(b"a" * 65_536, Content_Length="65537"))
+        received.wait(60)
+        connection.sendall(b"b")
+        return True
+
+    with serving(respond) as server, client_of(server) as client:
+        for _ in range(2):
+            received.clear()
+            with client.stream(b"", "text/x") as (response, blocks):
+                assert (response.status, response.body, next(blocks)) == (200, b"", b"a" * 65_536)
+                received.set()
+                assert list(blocks) == [b"b"]
+        assert server.connections == 1
+
+
+def test_an_error_of_the_reader_is_its_own_and_ends_the_connection() -> None:
+    with serving(sending(http_bytes(b"x" * 200_000), keep=True)) as server, client_of(server) as client:
+        for _ in range(2):
+            with pytest.raises(ValueError, match="mine"), client.stream(b"", "text/x") as (_, blocks):
+                next(blocks)
+                raise ValueError("mine")
+        assert server.connections == 2
 
 
 def test_redirects_share_one_deadline() -> None:
@@ -308,6 +429,15 @@ PACKED = gzip.compress(b"a reply that is long enough to be cut" * 99)
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "cut off"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffffff\r\nx\r\n", "cut off"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nx\r\n", "cut off"),
+        *(
+            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + size + b"\r\nx", message)
+            for size, message in ((b"-1", "a chunk of negative size"), (b"-5", "ValueError: read length must"))
+        ),
+        *(
+            (http_bytes(b"x", Content_Length=length), "the Content-Length of the reply is not one number")
+            for length in ("-1", "1, 1", "1e3", "x", "+1")
+        ),
+        (http_bytes(b"xy", Content_Length="2\r\nContent-Length: 1"), "not one number"),
         (http_bytes(PACKED[:-9], Content_Encoding="gzip"), "cut off"),
         (http_bytes(PACKED[:-1], Content_Encoding="gzip"), "cut off"),
         (http_bytes(PACKED[:-6] + b"abcdef", Content_Encoding="gzip"), "incorrect data check"),
@@ -426,6 +556,51 @@ def test_a_redirect_elsewhere_than_to_http_is_not_followed(location: str) -> Non
     with serving(elsewhere(302, location)) as server, client_of(server, max_redirects=10) as client:
         assert client.post(b"", "text/x").status == 302
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("ftp://me:hunter2@h/x?token=abc", "ftp://h/x?..."),
+        ("//[", "a malformed address"),
+        (f"/{KEY}/a", "/(the key)/a"),
+        ("http://h:port/", "http://h:port/"),
+        ("https://h/" + "x" * 9999, "https://h/xxx"),
+    ],
+)
+def test_a_redirect_that_is_not_followed_names_its_target_without_secrets(location: str, shown: str) -> None:
+    with serving(elsewhere(302, location)) as server, client_of(server, credentials={"api-key": KEY}) as client:
+        response = client.post(b"", "text/x")
+    assert response.redirect_note.startswith(" (redirected to ") and shown in response.redirect_note
+    assert len(response.redirect_note) < 250
+    assert not [secret for secret in (*SECRETS, "abc") if secret in response.redirect_note]
+
+
+def test_whatever_fails_after_a_redirect_names_where_it_led() -> None:
+    def respond(request: Received, connection: socket.socket) -> None:
+        location = {"/path": "/silent?token=abc", "/other": gone}.get(request.path)
+        if location:
+            connection.sendall(http_bytes(b"", "307 Moved", Location=location))
+        else:
+            wait_until_gone(connection)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        gone = f"http://127.0.0.1:{listening.getsockname()[1]}/gone"
+    with serving(respond) as server:
+        silent = server.address.replace("/path", "/silent")
+        with client_of(server, SHORT, max_redirects=1) as client, pytest.raises(ResponseTimeoutError) as late:
+            client.post(b"", "text/x")
+        assert str(late.value) == f"no reply in time (redirected to {silent}?...)"
+        with (
+            client_of(server.address.replace("path", "other"), max_redirects=1) as client,
+            pytest.raises(ConnectError) as refused,
+        ):
+            client.post(b"", "text/x")
+        assert str(refused.value) == f"the connection was refused (redirected to {gone})"
+        assert refused.value.detail == f"Connection refused (redirected to {gone})"
+    with serving(elsewhere(307, "/there")) as server, client_of(server, max_redirects=1) as client:
+        assert client.post(b"", "text/x").redirect_note == f" (redirected to {server.address[:-5]}/there)"
+    assert post_to(sending(http_bytes(b"x"))).redirect_note == ""
 
 
 def test_redirects_are_followed_no_more_often_than_allowed() -> None:

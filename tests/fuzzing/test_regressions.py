@@ -234,11 +234,11 @@ def test_predictions_nested_without_end_are_refused_by_their_row(tmp_path):
 
 
 def test_replies_of_endpoints_are_read_or_are_none():
-    assert parse_reply("[" * 100_000) is None
-    assert parse_reply("[" * 200 + "]" * 200) is None
-    assert parse_reply("9" * 6000) is None
-    assert parse_reply('{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
-    assert parse_reply('{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
+    assert parse_reply(b"[" * 100_000) is None
+    assert parse_reply(b"[" * 200 + b"]" * 200) is None
+    assert parse_reply(b"9" * 6000) is None
+    assert parse_reply(b'{"a": "x\\ud83d"}') == {"a": "x\ufffd"}
+    assert parse_reply(b'{"a": "\\ud83d\\ude00"}') == {"a": "\U0001f600"}
     logprobs = {"content": [{"top_logprobs": [{"token": "A", "logprob": 10**400}]}]}
     assert _letter_logprobs({"logprobs": logprobs}, ("A", "B")) is None
     assert _total_tokens({"usage": {"total_tokens": float("inf")}}) is None

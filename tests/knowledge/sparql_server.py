@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -113,6 +114,14 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(text.encode(), code, headers)
         if way == "rewrite":
             query = more[0](query)
+        if way == "page":
+            return self._send(b"<html>sign in", 200, {})
+        if way == "drip":
+            self._send(b'{"head": {', 200, {"Content-Length": "99999"})
+            with suppress(OSError):
+                while True:  # Until the client has hung up.
+                    self.wfile.write(b" ")
+                    time.sleep(0.02)
         if way == "silent":
             self.connection.recv(1)  # Until the client has hung up.
             return None

@@ -121,6 +121,52 @@ def test_a_timeout_makes_the_pages_smaller(ask, proxy, store, way):
     assert proxy.asked == []
 
 
+def test_an_answer_that_drips_has_no_more_time_than_a_silent_one(ask, proxy):
+    proxy.behave = lambda query, number: "drip"
+    line = refusal(ask, page=3, timeout=0.3, kind=EndpointError)
+    assert "no complete answer within 0.3 s, even for pages of 2 rows" in line
+    # The count, and two sizes of a page.
+    assert len(proxy.asked) == 3
+
+
+def test_an_error_names_where_a_redirect_leads(ask, proxy):
+    there = ("status", 302, "", {"Location": "http://me:hunter2@h/login?token=abc"})
+    proxy.behave = lambda query, number: there
+    line = refusal(ask, count="no", kind=EndpointError)
+    assert "refused the query (HTTP 302 Found (redirected to http://h/login?...))" in line
+    here = ("status", 302, "", {"Location": "/login?token=abc"})
+    proxy.behave = lambda query, number: here if number == 2 else "page"
+    line = refusal(ask, count="no", kind=EndpointError)
+    assert f"HTML or XML instead of JSON results (redirected to {proxy.address[:-7]}/login?...)" in line
+    assert "abc" not in line
+
+
+def test_many_rows_of_a_query_with_its_own_limit_are_passed_on_in_batches(ask, proxy, store, monkeypatch):
+    monkeypatch.setattr("merkhet.knowledge._sparql_paging._UNPAGED_BATCH", 50)
+    monkeypatch.setattr("merkhet.knowledge._sparql_results._STORED_IN_MEMORY", 1000)
+    query = f"{ALL} ORDER BY ?subject ?predicate ?object LIMIT 200"
+    for requests in (2, 0):
+        proxy.reset()
+        facts, _, reading = ask(query)
+        assert triples(facts) == expected(store, query)
+        assert list(reading.progress.done.values()) == [200]
+        assert len(proxy.asked) == requests
+
+
+def test_a_page_that_takes_too_much_memory_is_asked_for_in_parts(ask, proxy, store, monkeypatch):
+    monkeypatch.setattr("merkhet.knowledge._sparql_results.MAX_PAGE_MEMORY", 150_000)
+    facts, _, reading = ask(page=400)
+    assert triples(facts) == expected(store)
+    assert any(
+        "the rows take more than 150,000 bytes of memory; requesting pages" in line for line in reading.progress.said
+    )
+
+
+@pytest.mark.parametrize("size", ["5", "-1MB", "all"])
+def test_what_is_no_size_of_an_answer_is_refused(ask, proxy, size):
+    assert "the option 'max-bytes' must be a size such as 64MB" in refusal(ask, max_bytes=size, kind=InputError)
+
+
 def test_a_query_that_always_times_out_says_what_to_do(ask, proxy):
     proxy.behave = lambda query, number: ("status", 500, "Query timed out", {})
     line = refusal(ask, page=640, count="no", kind=EndpointError)
@@ -287,9 +333,8 @@ def test_packed_answers_and_moved_endpoints(ask, proxy, store):
         assert {headers["Authorization"] for headers in proxy.headers} == {"Basic bWU6c2VjcmV0"}
 
 
-def test_an_answer_beyond_the_byte_limit_makes_the_pages_smaller(ask, proxy, store, monkeypatch):
-    monkeypatch.setattr("merkhet.knowledge._sparql_client._MAX_BYTES", 20_000)
-    facts, _, reading = ask(page=400)
+def test_an_answer_beyond_the_byte_limit_makes_the_pages_smaller(ask, proxy, store):
+    facts, _, reading = ask(page=400, max_bytes="20kB")
     assert triples(facts) == expected(store)
     assert any(
         "the reply is larger than 20,000 bytes; requesting pages of 200 rows" in line for line in reading.progress.said

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from merkhet.core.http_response import Response
+from merkhet.core.redaction import display_address
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -112,6 +113,18 @@ def redirect(request: Request, response: Response) -> Request | None:
         headers = {name: value for name, value in request.headers.items() if name != "Content-Type"}
         request = replace(request, method="GET", body=None, headers=headers)
     return replace(request, target=new)
+
+
+def describe_location(request: Request, response: Response) -> str:
+    """Return the address that a redirect leads to, without password and query; empty if it is no redirect."""
+    location = response.headers.get("location")
+    if response.status not in _REDIRECTS or not location:
+        return ""
+    try:
+        # Not percent-encoded: secrets are recognized in the text as it was sent.
+        return display_address(urljoin(request.target.url, " ".join(location.split())))
+    except ValueError:
+        return "a malformed address"
 
 
 def find_proxy(origin: Origin) -> Proxy | None:

@@ -1,14 +1,13 @@
-"""Sockets with a deadline, and response bodies read block by block."""
+"""Bodies of HTTP responses, received and decompressed block by block."""
 
 from __future__ import annotations
 
 import http.client
-import io
-import socket
-import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
+
+from merkhet.core._http_connection import MalformedResponseError
 
 _BLOCK = 1 << 16
 _GZIP_FORMAT = 31
@@ -17,71 +16,6 @@ _GZIP_FORMAT = 31
 
 class TooManyBytesError(Exception):
     """The body of a response has more bytes than allowed."""
-
-
-class TimedSocket:
-    """A connected socket with a timeout per operation and a deadline for the whole request.
-
-    A timeout alone is not enough: it never expires if a server keeps sending single bytes.
-    """
-
-    def __init__(self, sock: socket.socket, timeout: float) -> None:
-        self._socket = sock
-        self._timeout = timeout
-        self._unsent: list[bytes] = []
-        self.deadline = 0.0
-
-    def limit_wait(self) -> None:
-        """Set the timeout of the next operation; raise TimeoutError after the deadline."""
-        remaining = self.deadline - time.monotonic()
-        if remaining <= 0:
-            raise TimeoutError("the deadline has passed")
-        self._socket.settimeout(min(self._timeout, remaining))
-
-    def sendall(self, data: bytes) -> None:
-        """Buffer ``data`` until ``flush`` sends headers and body together."""
-        self._unsent.append(data)
-
-    def flush(self) -> None:
-        self.limit_wait()
-        self._socket.sendall(b"".join(self._unsent))
-        self._unsent.clear()
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        """Return a file object to read a response from; http.client calls this method for every response."""
-        return io.BufferedReader(_TimedReader(self, self._socket.makefile("rb", buffering=0)))
-
-    def is_dropped(self) -> bool:
-        """Return whether an idle connection was closed or has received unexpected bytes."""
-        try:
-            self._socket.settimeout(0)
-            # The method of ssl.SSLSocket takes no flags.
-            socket.socket.recv(self._socket, 1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        return True
-
-    def close(self) -> None:
-        """Close the socket; the connection stays open until its last file object is closed."""
-        self._socket.close()
-
-
-class _TimedReader(io.RawIOBase):
-    def __init__(self, timed_socket: TimedSocket, raw: socket.SocketIO) -> None:
-        self._timed_socket, self._raw = timed_socket, raw
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._timed_socket.limit_wait()
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
 
 
 def read_blocks(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:
@@ -94,7 +28,10 @@ def read_blocks(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[
     """
     encoding = response.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "x-gzip"):
-        raise ValueError(f"the reply is compressed by {encoding[:20]!r}, which was not asked for")
+        raise MalformedResponseError(f"the reply is compressed by {encoding[:20]!r}, which was not asked for")
+    lengths = set(response.headers.get_all("Content-Length", []))
+    if not response.chunked and (len(lengths) > 1 or not all(map(_is_length, lengths))):
+        raise MalformedResponseError("the Content-Length of the reply is not one number")
     received = _receive(response, max_bytes)
     produced = 0
     for block in _decompress(received) if "gzip" in encoding else received:
@@ -102,6 +39,10 @@ def read_blocks(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[
         if produced > max_bytes:
             raise TooManyBytesError
         yield block
+
+
+def _is_length(text: str) -> bool:
+    return text.strip().isascii() and text.strip().isdecimal()
 
 
 def _receive(response: http.client.HTTPResponse, max_bytes: int) -> Iterator[bytes]:

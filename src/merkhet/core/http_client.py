@@ -9,13 +9,23 @@ import threading
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 
-from merkhet.core._http_address import Origin, Proxy, Request, basic_authorization, find_proxy, parse_target, redirect
-from merkhet.core._http_reading import TimedSocket, TooManyBytesError, read_blocks
+from merkhet.core._http_address import (
+    Origin,
+    Request,
+    basic_authorization,
+    describe_location,
+    find_proxy,
+    parse_target,
+    redirect,
+)
+from merkhet.core._http_connection import Connection, MalformedResponseError
+from merkhet.core._http_reading import TooManyBytesError, read_blocks
 from merkhet.core.errors import first_line
-from merkhet.core.http_response import Response
+from merkhet.core.http_response import Response, redirect_note
 from merkhet.core.http_retry import RetryableError
 from merkhet.core.redaction import Redactor, address_secrets, header_secrets
 from merkhet.core.version import __version__
@@ -47,7 +57,7 @@ class ConnectError(HttpError):
 
 
 class ResponseTimeoutError(HttpError):
-    """The server was silent for too long, or the response was not complete by its deadline."""
+    """The response was not complete in time."""
 
 
 class BrokenResponseError(HttpError):
@@ -63,8 +73,6 @@ class Limits:
     """Limits on the time and size of a response."""
 
     timeout: float
-    """Maximum seconds without receiving a byte."""
-    deadline: float
     """Maximum seconds for the complete response, including connection and redirects."""
     max_bytes: int
     """Maximum bytes of the body, before and after decompression."""
@@ -100,31 +108,44 @@ class HttpClient:
         self._headers = {"User-Agent": f"merkhet/{__version__}", "Accept-Encoding": "gzip", **(headers or {})}
         self._credentials = {**basic_authorization(address), **(credentials or {})}
         self._redact = Redactor((*address_secrets(address), *header_secrets(self._credentials)))
-        self._idle: dict[Origin, list[_Connection]] = defaultdict(list)
+        self._idle: dict[Origin, list[Connection]] = defaultdict(list)
         self._tls_context: ssl.SSLContext | None = None
         self._lock = threading.Lock()
 
     def post(self, body: bytes, content_type: str) -> Response:
         """Send a body and return the complete response, whatever its status.
 
-        The body of an error (a status outside 200–299) may be incomplete. A redirect response is returned if it exceeds
-        the maximum number of redirects or cannot be followed.
-
         Raises:
             HttpError: No complete response arrived; the subclass gives the reason.
             CertificateError: The certificate of the server is not trusted.
         """
-        deadline = time.monotonic() + self._limits.deadline
+        with self.stream(body, content_type) as (response, blocks):
+            return replace(response, body=response.body or b"".join(blocks))
+
+    @contextmanager
+    def stream(self, body: bytes, content_type: str) -> Iterator[tuple[Response, Iterator[bytes]]]:
+        """Send a body; yield the response, and the blocks of its body if its status is from 200 to 299.
+
+        The body of any other response is part of the response, and may be incomplete. A redirect response is yielded if
+        it exceeds the maximum number of redirects or cannot be followed.
+
+        Raises:
+            HttpError: No complete response arrived; the subclass gives the reason. Reading a block may raise it, too.
+            CertificateError: The certificate of the server is not trusted.
+        """
+        deadline = time.monotonic() + self._limits.timeout
         headers = {**self._headers, "Content-Type": content_type}
-        request = Request("POST", self._target, body, headers, self._credentials)
-        response = self._send(request, deadline)
-        for _ in range(self._max_redirects):
-            redirected = redirect(request, response)
-            if redirected is None:
-                break
-            request = redirected
-            response = self._send(request, deadline)
-        return response
+        request, location = Request("POST", self._target, body, headers, self._credentials), ""
+        with ExitStack() as exchange:
+            response, blocks = exchange.enter_context(self._exchange(request, deadline, location))
+            for _ in range(self._max_redirects):
+                redirected = redirect(request, response)
+                if redirected is None:
+                    break
+                exchange.close()
+                request, location = redirected, response.location
+                response, blocks = exchange.enter_context(self._exchange(request, deadline, location))
+            yield response, blocks
 
     def close(self) -> None:
         """Close all idle connections; call after the last request of all threads."""
@@ -134,43 +155,53 @@ class HttpClient:
                     connection.close()
             self._idle.clear()
 
-    def _send(self, request: Request, deadline: float) -> Response:
-        connection = self._reuse(request.target.origin) or self._open(request.target.origin, deadline)
-        reusable = False
+    @contextmanager
+    def _exchange(self, request: Request, deadline: float, location: str) -> Iterator[tuple[Response, Iterator[bytes]]]:
+        """Send a request and yield its response; ``location`` is the address that redirects have led to, if any."""
+        with self._explain_errors(location):
+            connection = self._reuse(request.target.origin) or self._open(request.target.origin, deadline, location)
+        received = None
         try:
-            with connection.send(request, deadline) as response:
-                body = self._read_body(response)
-                reusable = response.isclosed() and not response.will_close
-        except TimeoutError as error:
-            raise ResponseTimeoutError("no reply in time") from error
-        except TooManyBytesError as error:
-            raise ResponseTooLargeError(f"the reply is larger than {self._limits.max_bytes:,} bytes") from error
-        except _BREAKS as error:
-            raise BrokenResponseError(self._describe(error)) from error
+            with self._explain_errors(location):
+                received = connection.send(request, deadline)
+                blocks = self._read_blocks(received, location)
+                response_headers = {name.lower(): value for name, value in received.getheaders()}
+                response = Response(received.status, b"", response_headers, received.reason, location, self._redact)
+                if not response.is_success:
+                    response = replace(response, body=_read_error(received))
+                    if next_location := describe_location(request, response):
+                        response = replace(response, location=self._redact(next_location)[:_DETAIL_LENGTH])
+            yield response, blocks if response.is_success else iter(())
         finally:
+            reusable = received is not None and received.isclosed() and not received.will_close
+            if received is not None:
+                received.close()
             if reusable:
                 with self._lock:
                     self._idle[request.target.origin].append(connection)
             else:
                 connection.close()
-        response_headers = {name.lower(): value for name, value in response.getheaders()}
-        return Response(response.status, body, response_headers, response.reason, self._redact)
 
-    def _read_body(self, response: http.client.HTTPResponse) -> bytes:
-        is_error = not 200 <= response.status < 300
-        if not is_error and response.length is not None and response.length > self._limits.max_bytes:
-            raise TooManyBytesError
-        blocks: list[bytes] = []
+    def _read_blocks(self, received: http.client.HTTPResponse, location: str) -> Iterator[bytes]:
+        with self._explain_errors(location):
+            if received.length is not None and received.length > self._limits.max_bytes:
+                raise TooManyBytesError
+            yield from read_blocks(received, self._limits.max_bytes)
+
+    @contextmanager
+    def _explain_errors(self, location: str) -> Iterator[None]:
+        """Raise the errors of a connection or a malformed response as HttpError."""
+        note = redirect_note(location)
         try:
-            # Not a comprehension: the blocks before a break are kept.
-            for block in read_blocks(response, _ERROR_BYTES if is_error else self._limits.max_bytes):
-                blocks.append(block)
-        except (*_BREAKS, TooManyBytesError):
-            if not is_error:
-                raise
-        return b"".join(blocks)
+            yield
+        except TimeoutError as error:
+            raise ResponseTimeoutError(f"no reply in time{note}") from error
+        except TooManyBytesError as error:
+            raise ResponseTooLargeError(f"the reply is larger than {self._limits.max_bytes:,} bytes{note}") from error
+        except _BREAKS as error:
+            raise BrokenResponseError(self._describe(error) + note) from error
 
-    def _reuse(self, origin: Origin) -> _Connection | None:
+    def _reuse(self, origin: Origin) -> Connection | None:
         """Return an idle connection that is still open; servers routinely close idle connections."""
         while True:
             with self._lock:
@@ -180,17 +211,17 @@ class HttpClient:
                 return connection
             connection.close()
 
-    def _open(self, origin: Origin, deadline: float) -> _Connection:
-        timeout = min(self._limits.timeout, max(0.001, deadline - time.monotonic()))
+    def _open(self, origin: Origin, deadline: float, location: str) -> Connection:
         try:
-            proxy = find_proxy(origin)
             context = self._get_tls_context() if origin.scheme == "https" else None
-            return _Connection(_connect(origin, proxy, timeout, context), proxy, self._limits.timeout)
+            return Connection(origin, find_proxy(origin), context, deadline)
         except ssl.SSLCertVerificationError as error:
-            raise CertificateError(f"its certificate is not trusted ({error.verify_message})") from error
+            note = redirect_note(location)
+            raise CertificateError(f"its certificate is not trusted ({error.verify_message}){note}") from error
         except _BREAKS as error:
-            detail = self._redact(getattr(error, "strerror", None) or first_line(error))
-            raise ConnectError(self._describe(error), detail[:_DETAIL_LENGTH]) from error
+            detail = self._redact(getattr(error, "strerror", None) or first_line(error))[:_DETAIL_LENGTH]
+            note = redirect_note(location)
+            raise ConnectError(self._describe(error) + note, detail + note) from error
 
     def _get_tls_context(self) -> ssl.SSLContext:
         with self._lock:
@@ -209,43 +240,18 @@ class HttpClient:
             return "the reply was cut off"
         if isinstance(error, ConnectionError):
             return "the connection was dropped"
+        if isinstance(error, MalformedResponseError):
+            return self._redact(str(error))[:_DETAIL_LENGTH]
         return self._redact(f"{type(error).__name__}: {first_line(error)}")[:_DETAIL_LENGTH]
 
 
-class _Connection:
-    def __init__(self, connection: http.client.HTTPConnection, proxy: Proxy | None, timeout: float) -> None:
-        self._http, self._proxy = connection, proxy
-        self.timed_socket = TimedSocket(connection.sock, timeout)
-        # http.client sends and reads through this socket, and must not open another one.
-        connection.sock = self.timed_socket
-        connection.auto_open = 0
-
-    def send(self, request: Request, deadline: float) -> http.client.HTTPResponse:
-        """Send a request and return the response as soon as its headers are read."""
-        self.timed_socket.deadline = deadline
-        headers = {**request.headers, **request.credentials}
-        path = request.target.path
-        if self._proxy and request.target.origin.scheme == "http":
-            path = request.target.url
-            headers |= self._proxy.headers
-        self._http.request(request.method, path, request.body, headers)
-        self.timed_socket.flush()
-        return self._http.getresponse()
-
-    def close(self) -> None:
-        self._http.close()
-
-
-def _connect(
-    origin: Origin, proxy: Proxy | None, timeout: float, context: ssl.SSLContext | None
-) -> http.client.HTTPConnection:
-    host, port = (proxy.host, proxy.port) if proxy else (origin.host, origin.port)
-    connection: http.client.HTTPConnection
-    if context is None:
-        connection = http.client.HTTPConnection(host, port, timeout=timeout)
-    else:
-        connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
-        if proxy:
-            connection.set_tunnel(origin.host, origin.port, dict(proxy.headers))
-    connection.connect()
-    return connection
+def _read_error(received: http.client.HTTPResponse) -> bytes:
+    """Return the beginning of the body of an error, as much of it as arrives."""
+    blocks: list[bytes] = []
+    try:
+        # Not a comprehension: the blocks before a break are kept.
+        for block in read_blocks(received, _ERROR_BYTES):
+            blocks.append(block)
+    except (*_BREAKS, TooManyBytesError):
+        pass
+    return b"".join(blocks)

@@ -20,6 +20,8 @@ class Response:
     """Headers by lowercase name."""
     reason: str = ""
     """Reason phrase of the status line."""
+    location: str = ""
+    """Address that the last redirect leads to, without secrets and query; empty without a redirect."""
     redact: Callable[[str], str] = field(default=str, repr=False, compare=False)
     """Function that removes the keys of the request from a text; apply it before quoting a response in a message."""
 
@@ -34,6 +36,11 @@ class Response:
         return self.body.decode("utf-8", errors="replace")
 
     @property
+    def redirect_note(self) -> str:
+        """The end of a message about this response: where redirects have led, or would lead."""
+        return redirect_note(self.location)
+
+    @property
     def retry_after(self) -> float | None:
         """Seconds that the server asks to wait before a retry; None if the response names no wait."""
         for header, units in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
@@ -46,6 +53,11 @@ class Response:
         # The server's clock decides, because the local clock may be wrong.
         now = _parse_date(self.headers.get("date", ""))
         return max(0.0, until - (time.time() if now is None else now))
+
+
+def redirect_note(location: str) -> str:
+    """Return the end of a message about a response that redirects lead to; empty without a redirect."""
+    return f" (redirected to {location})" if location else ""
 
 
 def _parse_seconds(text: str) -> float | None:

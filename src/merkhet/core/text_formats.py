@@ -21,11 +21,16 @@ _MAX_DEPTH = 100
 _MAX_DIGITS = 4300
 # PyYAML raises these for a value that contradicts its tag (!!int x), and for deep nesting.
 _YAML_VALUE_ERRORS = (ValueError, KeyError, IndexError, AttributeError, TypeError, OverflowError, RecursionError)
+_FOUR_BYTES = re.compile(rb"[\xf0-\xff]")
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _NESTING = re.compile(r"^[ ?:-]*", re.MULTILINE)
 """Indentation and markers at the start of a line; the length of a match limits the depth of block nesting."""
 _ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 """A lone surrogate as bytes, which the json module accepts."""
+_PARSED_BYTES = {"{": 240, "[": 96, ":": 30, ",": 40, '"': 30}
+"""Bytes of memory that parsing needs at most for each of these characters, in addition to those of the texts."""
+_MAX_REPLY_MEMORY = 160_000_000
+"""Bytes of memory for a reply as text and as parsed JSON."""
 _REPR_LENGTH = 80
 _KEY_LENGTH = 40
 _TEXT_TAG, _MERGE_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
@@ -116,7 +121,7 @@ def parse_json(text: str | bytes, where: str, remedy: str, *, strict: bool = Tru
         if _ESCAPED_SURROGATE.search(data) or _ENCODED_SURROGATE.search(data):
             json.dumps(content, ensure_ascii=False).encode()
         if data.count(b"[") + data.count(b"{") > _MAX_DEPTH:
-            _refuse_deep(content)
+            check_depth(content)
     except UnicodeEncodeError as error:
         raise InputError(f"{where}: the text contains a lone surrogate (half of a character). {remedy}") from error
     except UnicodeDecodeError as error:
@@ -129,22 +134,52 @@ def parse_json(text: str | bytes, where: str, remedy: str, *, strict: bool = Tru
     return content
 
 
-def parse_reply(text: str) -> Any:
+class LargeReplyError(ValueError):
+    """A reply takes too much memory when it is parsed."""
+
+
+def parse_reply(body: bytes) -> Any:
     """Parse the JSON reply of a server; return None if the reply is not JSON or too deeply nested.
 
     Models that stop within a character send a lone surrogate, which becomes the replacement character (U+FFFD).
+
+    Raises:
+        LargeReplyError: The parsed reply may take more memory than 160 MB, such as one of many empty lists.
     """
+    # Twice the text, because the parsed texts are copies.
+    if parsed_size(body) + text_size(body) > _MAX_REPLY_MEMORY:
+        raise LargeReplyError(
+            f"the reply of {len(body):,} bytes may take more than {_MAX_REPLY_MEMORY:,} bytes of memory when parsed"
+        )
     try:
-        content = json.loads(text)
-        _refuse_deep(content)
-        if _ESCAPED_SURROGATE.search(text.encode("utf-8", "surrogatepass")):
-            repaired = (
-                json.dumps(content, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            )
-            content = json.loads(repaired)
+        content = json.loads(body.decode("utf-8", errors="replace"))
+        if body.count(b"[") + body.count(b"{") > _MAX_DEPTH:
+            check_depth(content)
+        if _ESCAPED_SURROGATE.search(body):
+            content = _replace_surrogates(content)
     except (ValueError, RecursionError):
         return None
     return content
+
+
+def parsed_size(text: str | bytes, start: int = 0, end: int | None = None) -> int:
+    """Return an upper bound for the bytes of memory that JSON takes when it is parsed.
+
+    The bound is larger than the memory of usual content by a factor of two to five.
+    """
+    length = (len(text) if end is None else end) - start
+    if isinstance(text, bytes):
+        structure = sum(size * text.count(mark.encode(), start, end) for mark, size in _PARSED_BYTES.items())
+        return structure + (4 * length if text.find(b"\\u", start, end) >= 0 else text_size(text))
+    structure = sum(size * text.count(mark, start, end) for mark, size in _PARSED_BYTES.items())
+    return structure + (1 if text.isascii() and text.find("\\u", start, end) < 0 else 4) * length
+
+
+def text_size(data: bytes) -> int:
+    """Return an upper bound for the bytes of memory of UTF-8 data as text, whose widest character decides."""
+    if data.isascii():
+        return len(data)
+    return (4 if _FOUR_BYTES.search(data) else 2) * len(data)
 
 
 def short_repr(value: Any, length: int = _REPR_LENGTH) -> str:
@@ -223,7 +258,8 @@ def _refuse_repeated_keys(mappings: list[yaml.MappingNode], loader: Any, where: 
     faults.refuse()
 
 
-def _refuse_deep(content: Any) -> None:
+def check_depth(content: Any) -> None:
+    """Raise ValueError for parsed JSON that is too deeply nested to be printed, compared or written."""
     level = [content]
     for _ in range(_MAX_DEPTH):
         level = [child for value in level for child in _nested_values(value)]
@@ -248,6 +284,17 @@ def _refuse_unwritable(content: Any, where: str) -> None:
         if id(value) not in seen:
             seen.add(id(value))
             pending += [*_nested_values(value), *(value if isinstance(value, dict) else ())]
+
+
+def _replace_surrogates(value: Any) -> Any:
+    """Return a copy of parsed JSON in which U+FFFD replaces lone surrogates."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [_replace_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_replace_surrogates(key): _replace_surrogates(item) for key, item in value.items()}
+    return value
 
 
 def _nested_values(value: Any) -> Iterable[Any]:

@@ -7,10 +7,10 @@ import json
 import re
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from merkhet.core.errors import InputError, MerkhetError
@@ -28,23 +28,31 @@ from merkhet.core.http_response import Response
 from merkhet.core.http_retry import RetriesExhaustedError, RetryableError, RetryPolicy, retry
 from merkhet.core.ids import digest
 from merkhet.core.redaction import display_address
+from merkhet.core.text import printable
 from merkhet.core.version import __version__
+from merkhet.knowledge._sparql_results import (
+    BrokenResultsError,
+    LargeResultsError,
+    MarkupError,
+    NoTableError,
+    PageRows,
+    Row,
+    StoredRows,
+    read_results,
+    read_stored,
+)
 
 ACCEPT = "application/sparql-results+json"
 USER_AGENT = f"merkhet/{__version__}; knowledge import"
-_MAX_TRANSFER_SECONDS = 600.0
-"""Seconds for the transfer of a response, in addition to the timeout."""
-_MAX_BYTES = 1 << 30
-"""The maximum size of a response in bytes."""
 _MAX_REDIRECTS = 10
+_CACHE_BLOCK = 1 << 16
+Rows = TypeVar("Rows", PageRows, StoredRows)
 _TIMEOUT_MESSAGE = re.compile(
     r"time[d ]*[ -]?out|TimeoutException|execution time|QueryInterrupted|time limit", re.IGNORECASE
 )
-_STACK_TRACE = re.compile(r"java\.[\w.]+(Exception|Error)|\n\s+at [\w.$]+\(")
+_STACK_TRACE = re.compile(r"java\.[\w.]{1,200}(Exception|Error)|\n[ \t]+at [\w.$]{1,200}\(")
+_SCRIPT_START = re.compile(r"<(script|style)", re.IGNORECASE)
 _VIRTUOSO_SORT_LIMIT = re.compile(r"SR353|Sorted TOP clause")
-
-Row = Mapping[str, Mapping[str, str]]
-"""A result row in SPARQL's JSON format: variables and their values."""
 
 
 class EndpointError(MerkhetError):
@@ -86,8 +94,10 @@ class RequestSettings:
     page: int = 5000
     """The number of rows per page."""
     retries: int = 5
-    timeout: float = 65.0
-    """Seconds to wait for a response."""
+    timeout: float = 120.0
+    """Maximum seconds for a complete response."""
+    max_bytes: int = 2_000_000_000
+    """Maximum bytes of a response."""
     wait: float = 1.0
     """Seconds before the first retry; the pause doubles with each further retry."""
     cache: str = "yes"
@@ -102,9 +112,9 @@ class Endpoint:
 
     def __init__(self, address: str, settings: RequestSettings, say: Callable[[str], None] = lambda line: None) -> None:
         self.settings = settings
-        self.say = say
+        self._say = say
         self.cache_hits = 0
-        limits = Limits(settings.timeout, settings.timeout + _MAX_TRANSFER_SECONDS, _MAX_BYTES)
+        limits = Limits(settings.timeout, settings.max_bytes)
         headers = {"Accept": ACCEPT, "User-Agent": settings.user_agent}
         try:
             self._client = HttpClient(address, limits, headers=headers, max_redirects=_MAX_REDIRECTS)
@@ -125,13 +135,24 @@ class Endpoint:
             OverloadError: The response is too large or too slow; a request for fewer rows may succeed.
             MerkhetError: The endpoint failed, or it rejects the query.
         """
-        cached = self.read_cache(text)
-        if "rows" in cached:
+        return self._ask(text, retries, PageRows)
+
+    def ask_unpaged(self, text: str) -> StoredRows:
+        """Run the query ``text`` like ``ask``, and return any number of rows, which are on disk if they are many."""
+        return self._ask(text, None, StoredRows)
+
+    def _ask(self, text: str, retries: int | None, make_rows: Callable[[], Rows]) -> Rows:
+        rows = make_rows()
+        if "rows" in self._read_cache(text, rows.add):
             self.cache_hits += 1
-            return list(cached["rows"])
-        rows = self._request_with_retries(text, self.settings.retries if retries is None else retries)
+            return rows
+        rows = self._request_with_retries(text, self.settings.retries if retries is None else retries, make_rows)
         self.write_cache(text, {"rows": rows})
         return rows
+
+    def say(self, line: str) -> None:
+        """Print a line, which may quote the endpoint, without control characters."""
+        self._say(printable(line))
 
     def close(self) -> None:
         """Close the connection to the endpoint."""
@@ -139,28 +160,38 @@ class Endpoint:
 
     def read_cache(self, text: str) -> dict[str, Any]:
         """Return the cache entry of the query ``text``; empty if the entry is missing or damaged."""
+        rows = PageRows()
+        content = self._read_cache(text, rows.add)
+        return {**content, "rows": rows} if "rows" in content else content
+
+    def _read_cache(self, text: str, add: Callable[[Row, int], None]) -> dict[str, Any]:
         if self.settings.cache != "yes":
             return {}
         try:
-            content = json.loads(gzip.decompress(self._cache_path(text).read_bytes()))
-        except (OSError, EOFError, zlib.error, ValueError, RecursionError):
+            with gzip.open(self._cache_path(text)) as file:
+                return read_stored(iter(lambda: file.read(_CACHE_BLOCK), b""), add)
+        except (OSError, EOFError, zlib.error, BrokenResultsError, NoTableError, LargeResultsError):
             return {}
-        return content if isinstance(content, dict) else {}
 
     def write_cache(self, text: str, content: Mapping[str, Any]) -> None:
         """Write the cache entry of the query ``text``."""
         if self.settings.cache != "no":
-            with atomic_path(self._cache_path(text)) as path:
-                path.write_bytes(gzip.compress(json.dumps(content, ensure_ascii=False).encode(), 3, mtime=0))
+            with (
+                atomic_path(self._cache_path(text)) as path,
+                open(path, "wb") as file,
+                gzip.GzipFile("", "wb", 3, file, mtime=0) as packed,
+            ):
+                for part in _json_parts(content):
+                    packed.write(part.encode("utf-8", "surrogatepass"))
 
     def _cache_path(self, text: str) -> Path:
         name = digest([*self._key, text])
         return cache_folder() / "sparql" / name[:2] / f"{name}.json.gz"
 
-    def _request_with_retries(self, text: str, retries: int) -> list[Row]:
+    def _request_with_retries(self, text: str, retries: int, make_rows: Callable[[], Rows]) -> Rows:
         policy = RetryPolicy(retries + 1, self.settings.wait)
         try:
-            return retry(lambda: self._parse(self._request(text)), policy, self._wait)
+            return retry(lambda: self._request(text, make_rows()), policy, self._wait)
         except RetriesExhaustedError as error:
             raise self._final_error(error) from error
 
@@ -180,31 +211,34 @@ class Endpoint:
             "or import again later: complete pages are cached and not requested again."
         )
 
-    def _request(self, text: str) -> bytes:
+    def _request(self, text: str, rows: Rows) -> Rows:
+        """Run a query once, and add its result to ``rows`` while it arrives."""
+        body = urlencode({"query": text}).encode()
         try:
-            response = self._client.post(urlencode({"query": text}).encode(), "application/x-www-form-urlencoded")
+            with self._client.stream(body, "application/x-www-form-urlencoded") as (response, blocks):
+                if not response.is_success:
+                    raise self._http_failure(response)
+                if response.headers.get("x-sql-state", "").startswith("S1TAT"):
+                    raise OverloadError("Virtuoso ran out of time and returned only some of the rows")
+                self._read_rows(response, blocks, rows)
         except CertificateError as error:
             raise EndpointError(f"{self.display_name}: {error}") from error
         except ConnectError as error:
             raise _TemporaryError(f"cannot be reached: {error.detail}", UnreachableError) from error
         except ResponseTimeoutError as error:
-            raise OverloadError(f"no answer within {self.settings.timeout:g} s") from error
+            raise OverloadError(f"no complete answer within {self.settings.timeout:g} s") from error
         except ResponseTooLargeError as error:
             raise OverloadError(str(error)) from error
         except HttpError as error:
             raise _TemporaryError(f"broke off its answer ({error})", OverloadError) from error
-        if not response.is_success:
-            raise self._http_failure(response)
-        if response.headers.get("x-sql-state", "").startswith("S1TAT"):
-            raise OverloadError("Virtuoso ran out of time and returned only some of the rows")
-        return response.body
+        return rows
 
     def _http_failure(self, response: Response) -> Exception:
         code, text, pause = response.status, response.redact(response.text), response.retry_after
         message = _error_message(text)
         summary = (
             f"HTTP {code}: {message}" if message else f"HTTP {code} {response.redact(response.reason)[:200]}".rstrip()
-        )
+        ) + response.redirect_note
         if _VIRTUOSO_SORT_LIMIT.search(text):
             return SortLimitError(message)
         if code in (408, 504) or (code >= 500 and pause is None and _TIMEOUT_MESSAGE.search(text)):
@@ -218,33 +252,60 @@ class Endpoint:
             f"{self.display_name} refused the query ({summary}). Check the address, and whether you may ask it."
         )
 
-    def _parse(self, body: bytes) -> list[Row]:
+    def _read_rows(self, response: Response, blocks: Iterator[bytes], rows: Rows) -> None:
+        note = response.redirect_note
         try:
-            answer = json.loads(body.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
-            start = body[:200].lstrip().lower()
-            if start.startswith(b"<"):
-                raise EndpointError(
-                    f"{self.display_name} answered with HTML or XML instead of JSON results. Check the address: "
-                    "it must be that of the query service, such as https://query.wikidata.org/sparql"
-                ) from error
-            rest = body[getattr(error, "pos", 0) :].decode("utf-8", "replace")
-            if _STACK_TRACE.search(rest):
-                raise OverloadError("the answer ends in an error message of the server") from error
-            raise _TemporaryError("broke off its answer (the JSON is not whole)", OverloadError) from error
-        results = answer.get("results") if isinstance(answer, dict) else None
-        rows = results.get("bindings") if isinstance(results, dict) else None
-        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            read_results(blocks, rows.add)
+        except MarkupError as error:
             raise EndpointError(
-                f"{self.display_name} answered with JSON that is not a table of rows. Check the address."
-            )
-        return rows
+                f"{self.display_name} answered with HTML or XML instead of JSON results{note}. Check the address: "
+                "it must be that of the query service, such as https://query.wikidata.org/sparql"
+            ) from error
+        except BrokenResultsError as error:
+            if _STACK_TRACE.search(error.rest):
+                raise OverloadError("the answer ends in an error message of the server") from error
+            raise _TemporaryError(f"broke off its answer (the JSON is not whole){note}", OverloadError) from error
+        except NoTableError as error:
+            raise EndpointError(
+                f"{self.display_name} answered with JSON that is not a table of rows{note}. Check the address."
+            ) from error
+        except LargeResultsError as error:
+            raise OverloadError(str(error)) from error
+
+
+def _json_parts(content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the JSON of a cache entry, row by row."""
+    separator = "{"
+    for key, value in content.items():
+        yield f"{separator}{json.dumps(key)}: "
+        if key == "rows":
+            row_separator = "["
+            for row in value:
+                yield row_separator + json.dumps(row, ensure_ascii=False)
+                row_separator = ", "
+            yield "[]" if row_separator == "[" else "]"
+        else:
+            yield json.dumps(value)
+        separator = ", "
+    yield "}"
 
 
 def _error_message(text: str) -> str:
     """Return the first line of an error page; for a stack trace, the first line that names an exception."""
-    plain = re.sub(r"<(script|style).*?</\1>|<[^>]{1,200}>", " ", text, flags=re.DOTALL | re.IGNORECASE)
+    plain = re.sub(r"<[^>]{1,200}>", " ", _without_scripts(text))
     lines = [" ".join(line.split()) for line in plain.splitlines() if line.strip()]
     if lines and lines[0].startswith("SPARQL-QUERY"):
         lines = [line for line in lines if "Exception" in line] or lines
     return lines[0][:200].rstrip(".") if lines else ""
+
+
+def _without_scripts(text: str) -> str:
+    """Remove scripts and styles from a page, in time proportional to its length."""
+    parts, position = [], 0
+    while start := _SCRIPT_START.search(text, position):
+        end = re.compile(f"</{start[1]}>", re.IGNORECASE).search(text, start.end())
+        if end is None:
+            break
+        parts.append(text[position : start.start()])
+        position = end.end()
+    return " ".join([*parts, text[position:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 
 from merkhet.core.errors import MerkhetError, first_line
 from merkhet.core.text import counted
@@ -11,13 +12,15 @@ from merkhet.knowledge._sparql_client import (
     Endpoint,
     EndpointError,
     OverloadError,
-    Row,
     SortLimitError,
     UnreachableError,
 )
+from merkhet.knowledge._sparql_results import Row
 from merkhet.knowledge.sparql_queries import COUNT, Query
 
 _TAIL_ROWS = 20
+_UNPAGED_BATCH = 10_000
+"""The number of rows to pass on at once of a query that is asked without pages."""
 
 
 class PagedQuery:
@@ -58,7 +61,7 @@ class PagedQuery:
         Raises:
             EndpointError: The endpoint failed, or returned fewer rows than ``expected``.
         """
-        yield from [self._read_unpaged()] if self.query.parts.sliced else self._pages()
+        yield from self._read_unpaged() if self.query.parts.sliced else self._pages()
         if expected is not None and self.received < expected:
             raise EndpointError(
                 f"{self._where}: {counted(expected, 'row was', 'rows were')} counted, but {self.received} came: the "
@@ -66,16 +69,17 @@ class PagedQuery:
                 "cache=refresh, or narrow the query."
             )
 
-    def _read_unpaged(self) -> list[Row]:
+    def _read_unpaged(self) -> Iterator[list[Row]]:
         try:
-            rows = self.endpoint.ask(self.query.text)
+            rows = self.endpoint.ask_unpaged(self.query.text)
         except OverloadError as error:
             raise EndpointError(
                 f"{self._where}: {error}. Nothing was imported. Lower the LIMIT of the query, or leave it out: "
                 "then merkhet asks page by page."
             ) from error
         self.received = len(rows)
-        return rows
+        with closing(rows):
+            yield from rows.batches(_UNPAGED_BATCH)
 
     def _pages(self) -> Iterator[list[Row]]:
         total_limit, short_length, misalignments = self.query.limit, 0, 0

@@ -69,6 +69,8 @@ def test_a_key_goes_only_to_the_endpoint_it_is_for(monkeypatch: pytest.MonkeyPat
         ({"requests": 0}, "must be an integer ≥ 1"),
         ({"system": 3}, "must be text"),
         ({"extra": 3}, "chat.extra must be a mapping"),
+        ({"max_bytes": "much"}, "chat.max_bytes must be a size such as 64MB or 512KiB, got 'much'"),
+        ({"max_bytes": 64}, "chat.max_bytes must be"),
         ({"key_header": "a: b"}, "must be the name of a header"),
         ({"seed": "x"}, "chat.seed must be an integer or null, got 'x'"),
     ],

@@ -320,6 +320,38 @@ def test_a_reply_that_drips_has_no_more_time_than_a_silent_one(tmp_path: Path) -
     assert len(server.requests) == 2
 
 
+def test_a_reply_that_is_too_large_is_tried_again_and_then_refused(tmp_path: Path) -> None:
+    lists = b"[" + b"[]," * 2_000_000 + b"[]]"
+    for content, settings, told in (
+        (completion("x" * 20_000), {"max_bytes": "20kB"}, "the reply is larger than 20,000 bytes"),
+        (lists, {}, "the reply of 6,000,004 bytes may take more than 160,000,000 bytes of memory when parsed"),
+    ):
+        with (
+            running(ScriptedServer(lambda body, headers, content=content: (200, {}, content))) as server,
+            pytest.raises(EndpointError, match=f"gave no reply in 2 attempts: {told}"),
+        ):
+            list(model_at(server, tmp_path, tries=2, **settings).reply(asked(1)))
+        assert len(server.requests) == 2
+
+
+def test_a_large_reply_is_read_from_disk(tmp_path: Path) -> None:
+    with running(ScriptedServer(lambda body, headers: (200, {}, completion("é" * 500_000)))) as server:
+        (reply,) = model_at(server, tmp_path).reply(asked(1))
+    assert reply.text == "é" * 500_000
+
+
+def test_a_redirect_is_not_followed_and_its_target_is_named(tmp_path: Path) -> None:
+    there = {"Location": "https://me:hunter2@elsewhere.invalid/v1?token=abc"}
+    with (
+        running(ScriptedServer(lambda body, headers: (307, there, b"Moved"))) as server,
+        pytest.raises(
+            InputError, match=r"rejects the request: Moved \(307\) \(redirected to https://elsewhere"
+        ) as caught,
+    ):
+        list(model_at(server, tmp_path).reply(asked(1)))
+    assert "hunter2" not in str(caught.value) and "abc" not in str(caught.value)
+
+
 def test_no_part_of_a_key_is_left_where_a_message_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MERKHET_TEST_KEY", SECRET)
     for start in range(270, 301, 5):

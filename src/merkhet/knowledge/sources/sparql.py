@@ -9,11 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.byte_sizes import parse_size
 from merkhet.core.errors import InputError
 from merkhet.core.text_formats import short_repr
 from merkhet.knowledge._iris import full_iri, short_name
-from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings, Row
+from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings
 from merkhet.knowledge._sparql_paging import PagedQuery
+from merkhet.knowledge._sparql_results import Row
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import DAY_PRECISION, STRING, YEAR_PRECISION, date_text, read_literal
@@ -28,7 +30,7 @@ from merkhet.knowledge.sparql_queries import (
 
 OPTIONS = (
     *("query", "schema", "endpoint", "class", "single-value"),
-    *("page", "retries", "timeout", "wait", "cache", "count", "user-agent"),
+    *("page", "retries", "timeout", "wait", "cache", "count", "user-agent", "max-bytes"),
 )
 _FACT_COLUMNS = ("subject", "predicate", "object", "value")
 _UNKNOWN_VALUES = "unknown or missing values"
@@ -59,7 +61,8 @@ def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]
     * ``count=no`` skips counting the rows first, and the comparison with that count at the end;
     * ``retries=5`` is the number of retries;
     * ``wait=1`` is the number of seconds before the first retry; the pause doubles with each further retry;
-    * ``timeout=65`` is the number of seconds to wait for a response, ``user-agent=...`` the HTTP user agent;
+    * ``timeout=120`` is the maximum number of seconds, and ``max-bytes=2GB`` the maximum size of a response;
+    * ``user-agent=...`` is the HTTP user agent;
     * ``cache=refresh`` ignores cached responses, ``cache=no`` also writes none.
 
     Either all rows are read or none: after a truncated, late or inconsistent response, the rows are requested again in
@@ -129,7 +132,8 @@ def _request_settings(context: ReadContext) -> RequestSettings:
     return RequestSettings(
         page=int(context.number("page", 5000, 2, integer=True)),
         retries=int(context.number("retries", 5, 0, integer=True)),
-        timeout=context.number("timeout", 65, 0.001),
+        timeout=context.number("timeout", 120, 0.001),
+        max_bytes=parse_size("the option 'max-bytes'", context.option("max-bytes", "2GB")),
         wait=context.number("wait", 1, 0),
         cache=context.choice("cache", "yes", "no", "refresh"),
         count=context.choice("count", "yes", "no") == "yes",

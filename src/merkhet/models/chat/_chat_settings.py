@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+from merkhet.core.byte_sizes import parse_size
 from merkhet.core.errors import InputError
 from merkhet.core.ids import digest
 from merkhet.core.settings import Bounds, PositiveInt, Settings, check_name, setting_types
@@ -46,11 +47,18 @@ class ChatSettings(Settings):
     tries: Annotated[int, Bounds(ge=1, le=100)] = 6
     """The maximum number of attempts for a request that fails for transient reasons."""
     timeout: Annotated[float, Bounds(ge=0.1, le=3600)] = 120.0
-    """The number of seconds to wait for a reply."""
+    """The maximum number of seconds until a reply is complete."""
+    max_bytes: str = "64MB"
+    """The maximum size of a reply."""
     requests: PositiveInt | None = None
     """The maximum number of requests each time a run is started; the next start continues the run."""
     tokens: PositiveInt | None = None
     """The maximum number of tokens each time a run is started; the next start continues the run."""
+
+    def __post_init__(self) -> None:
+        """Raise InputError for an invalid value."""
+        super().__post_init__()
+        parse_size(f"{self.place}max_bytes", self.max_bytes)
 
     @property
     def identity(self) -> str:

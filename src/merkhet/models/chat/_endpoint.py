@@ -12,13 +12,15 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
 
+from merkhet.core.byte_sizes import parse_size
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.http_client import CertificateError, HttpClient, Limits
 from merkhet.core.http_response import Response
 from merkhet.core.http_retry import RetriesExhaustedError, RetryableError, RetryPolicy, retry
 from merkhet.core.records import Question
+from merkhet.core.spooled_file import SpooledFile
 from merkhet.core.text import counted
-from merkhet.core.text_formats import parse_reply
+from merkhet.core.text_formats import LargeReplyError, parse_reply
 from merkhet.models.chat._chat_settings import ChatSettings
 from merkhet.models.chat._rate_limits import Budget, BudgetExhaustedError, RateLimiter
 from merkhet.models.chat._reply_cache import ReplyCache, reply_key
@@ -32,8 +34,10 @@ MAX_TOP_LOGPROBS = 20
 """The number of log-probabilities requested per token, which is the maximum that endpoints allow."""
 _FIRST_PAUSE = 0.5
 """Seconds before the first retry."""
-_MAX_BYTES = 1 << 26
-"""The maximum size of a reply in bytes."""
+_MEMORY_PER_REPLY = 1 << 16
+"""The maximum bytes of a reply in memory while it arrives; a larger one moves to a temporary file."""
+_PARSING = threading.Lock()
+"""Held while a reply is parsed, so that large replies to concurrent requests do not take memory at the same time."""
 _CHARACTERS_PER_TOKEN = 3.0
 """The assumed number of characters per token, to reserve tokens before the endpoint reports them."""
 
@@ -129,13 +133,14 @@ class EndpointModel:
             yield from self._send_all(list(pending.values()))
 
     def _send_all(self, requests: Sequence[_PendingRequest]) -> Iterator[ChatReply]:
-        timeout = self.settings.timeout
-        client = HttpClient(self.settings.url, Limits(timeout, timeout, _MAX_BYTES), credentials=self._credentials())
+        limits = Limits(self.settings.timeout, parse_size("chat.max_bytes", self.settings.max_bytes))
+        client = HttpClient(self.settings.url, limits, credentials=self._credentials())
         failed, stopped = threading.Event(), threading.Event()
 
-        def send(pending: _PendingRequest) -> dict[str, Any] | Failure | None:
+        def send(pending: _PendingRequest) -> list[ChatReply]:
             try:
-                return None if failed.is_set() else self._send(pending, client, stopped)
+                # Nothing else of a reply stays in memory until the caller takes it.
+                return [] if failed.is_set() else list(self._replies(pending, self._send(pending, client, stopped)))
             except BaseException:
                 failed.set()  # No further request starts.
                 raise
@@ -145,14 +150,15 @@ class EndpointModel:
         try:
             for future in as_completed(list(pending_of)):
                 try:
-                    result = future.result()
+                    replies = future.result()
                 except BudgetExhaustedError as error:
                     raise BudgetExhaustedError(
                         f"{self.name}: {error}. {counted(len(pending_of), 'request is', 'requests are')} left, and all "
                         "replies so far are cached; start again to continue with a new budget."
                     ) from error
-                if result is not None:
-                    yield from self._replies(pending_of.pop(future), result)
+                if replies:
+                    del pending_of[future]
+                    yield from replies
         finally:
             # Requests in flight are paid for, so wait for their replies and cache them.
             stopped.set()
@@ -186,11 +192,11 @@ class EndpointModel:
                 raise EndpointError(f"{self.name}: stopped")
             body = self._supported_body(pending.body)
             response, content = self._request(pending, body, client)
-            if response.status == 200 and _is_reply(content):
+            if content is not None:
                 with self.lock:
                     self.counts["replied"] += 1
                 self.cache.store(pending.key, self.settings.endpoint, pending.body, content)
-                return dict(content)
+                return content
             if response.status == 200:
                 raise RetryableError("the reply is not a chat completion, or was cut off")
             failure = classify_failure(response, body)
@@ -206,19 +212,27 @@ class EndpointModel:
                 raise self._fatal_error(response, failure)
             return failure
 
-    def _request(self, pending: _PendingRequest, body: Mapping[str, Any], client: HttpClient) -> tuple[Response, Any]:
-        """Send a request within the budget; return the response and its parsed JSON, which is None if invalid."""
+    def _request(
+        self, pending: _PendingRequest, body: Mapping[str, Any], client: HttpClient
+    ) -> tuple[Response, dict[str, Any] | None]:
+        """Send a request within the budget; return the response, and its chat completion, if it is one."""
         expected = self._expected_tokens(pending)
         self.budget.reserve(expected)
         tokens: int | None = 0
         try:
-            response = client.post(json.dumps(body, ensure_ascii=False).encode(), "application/json")
-            content = parse_reply(response.text)
-            if response.status == 200 and _is_reply(content):
-                tokens = _total_tokens(content)
+            with SpooledFile(_MEMORY_PER_REPLY) as file:
+                with client.stream(json.dumps(body, ensure_ascii=False).encode(), "application/json") as (
+                    response,
+                    blocks,
+                ):
+                    for block in blocks:
+                        file.write(block)
+                completion = _read_completion(file) if response.status == 200 else None
+            if completion is not None:
+                tokens = _total_tokens(completion)
         finally:
             self.budget.settle(expected, tokens)
-        return response, content
+        return response, completion
 
     def _exhausted_error(self, error: RetriesExhaustedError) -> EndpointError:
         summary = f"{self.name}: {self.settings.endpoint} gave no reply in {error.attempts} attempts: {error.failure}"
@@ -292,6 +306,19 @@ class EndpointModel:
                 yield ChatReply(index, unusable=reason, refused=reason is None)
             else:
                 yield _parse_reply(index, result, pending.request.letters)
+
+
+def _read_completion(file: SpooledFile) -> dict[str, Any] | None:
+    """Parse a reply; return None if it is not a chat completion, so that no other reply stays in memory."""
+    with _PARSING:
+        try:
+            content = parse_reply(file.read())
+        except LargeReplyError as error:
+            reason = str(error)
+        else:
+            return content if _is_reply(content) else None
+    # Not within the except clause: the traceback of the first error would keep the reply until the retry.
+    raise RetryableError(reason)
 
 
 def _is_reply(content: Any) -> bool:

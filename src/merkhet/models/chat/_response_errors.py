@@ -53,12 +53,12 @@ def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
         named = tuple(name for name in OPTIONAL if name in request and re.search(rf"\b{name}\b", message))
         if named:
             return Failure(UNSUPPORTED, message, parameters=named)
-    return Failure(ABORT, f"{message} ({status})")
+    return Failure(ABORT, f"{message} ({status}){response.redirect_note}")
 
 
 def error_message(response: Response) -> str:
     """Return the endpoint's error message as one line of at most 300 characters, with API keys redacted."""
-    content = parse_reply(response.text)
+    content = parse_reply(response.body)
     message: Any = content
     if isinstance(content, dict):
         message = next((content[key] for key in ("error", "detail", "message") if content.get(key)), content)
