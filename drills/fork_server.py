@@ -27,7 +27,7 @@ PRELOADED = (
         "merkhet.engine.score_step",
         "merkhet.engine.record_step",
         "merkhet.engine.memorize_steps",
-        "merkhet.engine._training_steps",
+        "merkhet.engine.training_steps",
     ),
     *("merkhet.training.cloze", "merkhet.training.pretraining", "merkhet.training.memorizing", "merkhet.models.masked"),
     *("merkhet.models.causal", "merkhet.reports", "merkhet.knowledge.store_import", "merkhet.knowledge.rules"),

@@ -15,18 +15,26 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line. A :class:`MerkhetError` is printed in one line per fault and sets the exit code.
-
-    A signal ends the process with a line that says so; output that cannot be written ends it with exit code 1.
-    """
+    """Run the command line as the only task of this process. From here on, a signal ends the process."""
     open_standard_streams()
     interrupts.install()
     try:
-        os.environ.setdefault(*SPINS)
-        code = _run()
-        sys.exit(code if flush_output() else code or 1)
-    finally:
-        interrupts.uninstall()
+        run_command()
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:  # Typer turns a KeyboardInterrupt of the user's code into this exit code.
+            interrupts.end(_INTERRUPTED)
+        raise
+
+
+def run_command() -> None:
+    """Run the command of ``sys.argv`` in a process that also does other work, and exit.
+
+    A :class:`MerkhetError` is printed in one line per fault and sets the exit code. Output that cannot be written sets
+    the exit code to 1.
+    """
+    os.environ.setdefault(*SPINS)
+    code = _run()
+    sys.exit(code if flush_output() else code or 1)
 
 
 def _run() -> int | str | None:
@@ -41,8 +49,6 @@ def _run() -> int | str | None:
         sys.stderr.write("merkhet: " + "\n  ".join(map(_one_line, lines)) + "\n")
         return error.exit_code
     except SystemExit as stop:
-        if stop.code == _INTERRUPTED:  # Typer turns a KeyboardInterrupt into this exit code.
-            interrupts.end(_INTERRUPTED)
         return stop.code
     return 0
 
@@ -55,4 +61,4 @@ def _one_line(error: Exception | str) -> str:
     return text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE // 2]} … {text[-_MAX_MESSAGE // 2 :]}"
 
 
-__all__ = ["main"]
+__all__ = ["main", "run_command"]

@@ -12,6 +12,7 @@ and whichever of the two threads is first ends the process.
 from __future__ import annotations
 
 import _thread
+import atexit
 import os
 import select
 import signal
@@ -22,7 +23,6 @@ TYPE_CHECKING = False  # To import typing takes longer than all else that preced
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import FrameType
-    from typing import Any
 
 LINE = "Interrupted. Run the same command again to resume.\n"
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -41,9 +41,8 @@ class _Installation:
     def __init__(self, line: str) -> None:
         self.line = line.encode()
         self.process = os.getpid()
-        self.previous_handlers: dict[int, Any] = {}
         self.stderr = 2
-        self.devnull = self.wakeup = self.previous_wakeup = -1
+        self.devnull = self.wakeup = -1
 
 
 _installation: _Installation | None = None
@@ -55,47 +54,32 @@ _terminal_reset = b""
 def install(line: str = LINE) -> None:
     """Let SIGINT, SIGTERM and SIGHUP end this process with exit code 128 + signal, after ``line`` on standard error.
 
-    A signal that is ignored (``nohup``, jobs in the background) stays ignored. Outside the main thread, where Python
-    allows no handlers, nothing happens.
+    A signal that is ignored (``nohup``, jobs in the background) stays ignored.
     """
     global _installation  # noqa: PLW0603
     if _installation is not None:
         return
     _installation = installed = _Installation(line)
-    try:
-        for number in SIGNALS:
-            previous = signal.getsignal(number)
-            if previous != signal.SIG_IGN:
-                signal.signal(number, _handle)
-                installed.previous_handlers[number] = previous or signal.SIG_DFL
-    except ValueError:
-        _installation = None
-        return
+    for number in SIGNALS:
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _handle)
     with suppress(OSError):  # A copy, because standard error may be redirected for a while.
         installed.stderr = os.dup(2)
     installed.devnull = os.open(os.devnull, os.O_RDWR)
     if os.name == "posix":  # Elsewhere, the wakeup file descriptor must be a socket.
         reader, installed.wakeup = os.pipe()
         os.set_blocking(installed.wakeup, False)
-        installed.previous_wakeup = signal.set_wakeup_fd(installed.wakeup, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(installed.wakeup, warn_on_full_buffer=False)
         _thread.start_new_thread(_watch, (reader,))
+    atexit.register(_ignore_signals)  # Registered first, and therefore called last.
 
 
-def uninstall() -> None:
-    """Undo :func:`install`; wait forever if another thread is ending the process."""
-    global _installation
+def _ignore_signals() -> None:
+    """Ignore signals while Python frees the memory of a finished command."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     if _ending:
         _wait_forever()
-    installed, _installation = _installation, None
-    if installed is None:
-        return
-    if installed.wakeup >= 0:
-        signal.set_wakeup_fd(installed.previous_wakeup)
-    for number, handler in installed.previous_handlers.items():
-        signal.signal(number, handler)
-    for descriptor in (installed.wakeup, installed.stderr, installed.devnull):
-        if descriptor > 2:
-            os.close(descriptor)  # The watching thread ends when the wakeup file descriptor closes.
 
 
 def hand_over() -> None:
