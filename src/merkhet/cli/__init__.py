@@ -23,6 +23,8 @@ def main() -> None:
     except SystemExit as stop:
         if stop.code == _INTERRUPTED:  # Typer turns a KeyboardInterrupt of the user's code into this exit code.
             interrupts.end(_INTERRUPTED)
+        if isinstance(stop.code, int):
+            interrupts.set_exit_code(stop.code)
         raise
 
 

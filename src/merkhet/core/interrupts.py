@@ -16,6 +16,7 @@ import atexit
 import os
 import select
 import signal
+import sys
 import time
 from contextlib import suppress
 
@@ -48,6 +49,7 @@ class _Installation:
 _installation: _Installation | None = None
 _claim = _thread.RLock()
 _ending = False
+_exit_code: int | None = None
 _terminal_reset = b""
 
 
@@ -71,15 +73,28 @@ def install(line: str = LINE) -> None:
         os.set_blocking(installed.wakeup, False)
         signal.set_wakeup_fd(installed.wakeup, warn_on_full_buffer=False)
         _thread.start_new_thread(_watch, (reader,))
-    atexit.register(_ignore_signals)  # Registered first, and therefore called last.
+    atexit.register(_skip_teardown)  # Registered first, and therefore called last.
 
 
-def _ignore_signals() -> None:
-    """Ignore signals while Python frees the memory of a finished command."""
+def set_exit_code(code: int) -> None:
+    """Let this process exit with a code as soon as it has run its exit functions.
+
+    Python would take up to seconds to free modules and their memory, and handles no signals during that time.
+    """
+    global _exit_code  # noqa: PLW0603
+    _exit_code = code
+
+
+def _skip_teardown() -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if _ending:
         _wait_forever()
+    if _exit_code is not None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(_exit_code)
 
 
 def hand_over() -> None:
