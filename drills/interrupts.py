@@ -20,7 +20,7 @@ from drills.jobs import JOBS, TOGETHER, Job, References, output_hashes
 from drills.stage import CommandResult, RunningCommand, Stage, exit_problems, kill_orphans, print_line
 from merkhet.core.interrupts import LINE
 
-TIMES = 100
+TIMES = 60
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 QUESTION_SECONDS = 0.1
 """Seconds until the chat endpoint replies."""

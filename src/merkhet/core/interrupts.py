@@ -76,6 +76,15 @@ def install(line: str = LINE) -> None:
     atexit.register(_skip_teardown)  # Registered first, and therefore called last.
 
 
+def install_again() -> None:
+    """Take the signals back from a library that has installed handlers of its own; do nothing without handlers."""
+    if _installation is not None:
+        for number in SIGNALS:
+            # Native code may have replaced the handler, which Python does not know.
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, _handle)
+
+
 def set_exit_code(code: int) -> None:
     """Let this process exit with a code as soon as it has run its exit functions.
 

@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -89,7 +90,7 @@ def _start_session(engine: Engine, folder: Path) -> Any:
             builder = builder.config(key, value)
     log = folder / "spark.log"
     try:
-        with _redirect_stderr(log):
+        with _redirect_stderr(log), _temporary_files_in(folder):
             return builder.getOrCreate()
     except Exception as error:
         raise InputError(
@@ -168,6 +169,16 @@ def _redirect_stderr(log: Path) -> Iterator[None]:
     finally:
         os.dup2(original, 2)
         os.close(original)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Let PySpark create its temporary files in a folder that is removed even after an interrupt."""
+    previous, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = previous
 
 
 def _startup_error(log: Path, error: Exception) -> str:
