@@ -56,6 +56,14 @@ signal.pthread_sigmask(signal.SIG_BLOCK, {number})  # Another thread receives th
 os.kill(me, number)
 ctypes.CDLL(None).sleep(60)
 """,
+    "in a query": """
+import duckdb, threading
+threading.Timer(0.2, os.kill, (me, number)).start()
+try:
+    duckdb.execute("select sum(hash(a.range + b.range)) from range(1000000000) a, range(1000000000) b").fetchall()
+except Exception as error:  # "Query interrupted"
+    print(error)
+""",
     "in a library with handlers of its own": """
 def interrupted(*_):
     raise KeyboardInterrupt
