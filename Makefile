@@ -23,7 +23,7 @@ help:
 	@echo "make lint    ruff, mypy and import-linter"
 	@echo "make bench   measure the headline speeds against plain ways and peers (15 minutes)"
 	@echo "make bench-all      run every benchmark"
-	@echo "make drill   break runs on purpose (kills, full disks, cut files) and see that they end as if nothing had been"
+	@echo "make drill   break runs on purpose (kills, interrupts, full disks, cut files) and see that they end as if nothing had been"
 	@echo "make fuzz    feed every reader 100,000 odd inputs: none may end in a traceback, a hang or half a file"
 	@echo "make packs   make the embedded knowledge packs anew from their sources"
 	@echo "make pictures       make the pictures of the docs anew"

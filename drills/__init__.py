@@ -1,1 +1,1 @@
-"""Fault drills: kills, full disks, read-only folders, jumping clocks, rivals and damaged files."""
+"""Fault drills: kills, interrupts, full disks, read-only folders, jumping clocks, rivals and damaged files."""

@@ -16,7 +16,10 @@ from drills.fork_server import ForkServer
 from drills.jobs import References
 from drills.stage import Stage, print_line
 
-DRILLS = ("kills", "workers", "full_disk", "read_only", "clock", "rivals", "damage", "hostile_servers")
+DRILLS = (
+    *("kills", "interrupts", "workers", "full_disk", "read_only"),
+    *("clock", "rivals", "damage", "hostile_servers"),
+)
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -170,16 +170,21 @@ class Stage:
         return folder
 
     def start(
-        self, arguments: Sequence[str], workdir: Path, environment: Mapping[str, str] | None = None
+        self,
+        arguments: Sequence[str],
+        workdir: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        fresh: bool = False,
     ) -> RunningCommand:
-        """Start a command of merkhet in a working directory."""
+        """Start a command in a working directory; if ``fresh``, in a new Python that has imported nothing."""
         with self.lock:
             self.count += 1
             mark = f"{os.getpid()}-{self.count}"
         outputs = self.folder / "outputs"
         outputs.mkdir(exist_ok=True)
         # A forked process cannot preload a library.
-        fork_server = None if environment and "LD_PRELOAD" in environment else self.fork_server
+        fork_server = None if fresh or (environment and "LD_PRELOAD" in environment) else self.fork_server
         running = RunningCommand(arguments, workdir, outputs / f"{mark}.txt", mark, environment or {}, fork_server)
         with self.lock:
             self.started = [started for started in self.started if started.process.poll() is None] + [running]

@@ -93,7 +93,7 @@ def _read(target: Target, data: bytes, place: Place, limit: float | None, comman
 
 def _commanded(arguments: Sequence[str]) -> tuple[str, str, str]:
     """What the command line says: exit code 1 or 2 and one line for each fault on stderr, if it refuses."""
-    from merkhet.cli import main
+    from merkhet.cli import run_command
     from merkhet.core.errors import MAX_FAULTS
 
     out, told, before = io.StringIO(), io.StringIO(), sys.argv
@@ -101,7 +101,7 @@ def _commanded(arguments: Sequence[str]) -> tuple[str, str, str]:
     sys.argv = ["merkhet", *arguments]
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(told):
-            main()
+            run_command()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 1
     finally:

@@ -72,7 +72,7 @@ def merkhet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run the command line in this process; return what it printed and its exit code."""
 
     def call(*arguments: object, cwd: Path = tmp_path, check: int | None = None) -> subprocess.CompletedProcess[str]:
-        from merkhet.cli import main
+        from merkhet.cli import run_command
 
         words = [str(argument) for argument in arguments]
         stdout, stderr, code = io.StringIO(), io.StringIO(), 0
@@ -82,7 +82,7 @@ def merkhet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
             patch.chdir(cwd)
             with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
                 try:
-                    main()
+                    run_command()
                 except SystemExit as stop:
                     code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
         return _checked(subprocess.CompletedProcess(words, code, stdout.getvalue(), stderr.getvalue()), check)

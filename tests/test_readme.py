@@ -102,7 +102,7 @@ def call(command: str, folder: Path) -> str:
 
 
 def call_here(words: list[str], folder: Path) -> tuple[int, str]:
-    from merkhet.cli import main
+    from merkhet.cli import run_command
 
     printed, code = io.StringIO(), 0
     with (
@@ -114,7 +114,7 @@ def call_here(words: list[str], folder: Path) -> tuple[int, str]:
         patch.setenv("HF_HUB_OFFLINE", "1")
         patch.chdir(folder)
         try:
-            main()
+            run_command()
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     return code, printed.getvalue()

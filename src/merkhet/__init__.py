@@ -6,12 +6,12 @@ a report. ``run.scores.to_pandas()`` returns the table of scores. Public names a
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
 from merkhet.core.version import __version__
 
+TYPE_CHECKING = False  # To import typing would delay the handlers of the command line.
 if TYPE_CHECKING:
+    from typing import Any
+
     from merkhet.api import build, run
     from merkhet.core.errors import InputError, MerkhetError
     from merkhet.engine.run_folder import Run, open_run
@@ -34,6 +34,8 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 

@@ -61,7 +61,7 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "my run", [question()], [answer(), answer(model="large", rank=3.0)])
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_says_where_it_is_serves_and_ends_cleanly(run, number):
     with started(run, "--port", 0) as (process, said):
         assert said[0] == f"1 question, 2 answers by 2 models: {run}\n" and "Ctrl-C stops it" in said[1]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from merkhet.cli._standard_streams import flush_output, open_standard_streams
+from merkhet.core import interrupts
+
 # Busy-waiting OpenMP threads slow a loaded machine tenfold. Torch reads this variable when it is imported.
 SPINS = ("GOMP_SPINCOUNT", "1000")
 _MAX_MESSAGE = 2000
@@ -12,8 +15,32 @@ _INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line. A :class:`MerkhetError` is printed in one line per fault and sets the exit code."""
+    """Run the command line as the only task of this process. From here on, a signal ends the process."""
+    open_standard_streams()
+    interrupts.install()
+    try:
+        run_command()
+    except SystemExit as stop:
+        if stop.code == _INTERRUPTED:  # Typer turns a KeyboardInterrupt of the user's code into this exit code.
+            interrupts.end(_INTERRUPTED)
+        if isinstance(stop.code, int):
+            interrupts.set_exit_code(stop.code)
+        raise
+
+
+def run_command() -> None:
+    """Run the command of ``sys.argv`` in a process that also does other work, and exit.
+
+    A :class:`MerkhetError` is printed in one line per fault and sets the exit code. Output that cannot be written sets
+    the exit code to 1.
+    """
     os.environ.setdefault(*SPINS)
+    code = _run()
+    sys.exit(code if flush_output() else code or 1)
+
+
+def _run() -> int | str | None:
+    """Run the command, print its error if there is one, and return the exit code."""
     from merkhet.cli.app import app
     from merkhet.core.errors import FaultsError, MerkhetError
 
@@ -22,14 +49,10 @@ def main() -> None:
     except MerkhetError as error:
         lines = str(error).splitlines() if isinstance(error, FaultsError) else [error]
         sys.stderr.write("merkhet: " + "\n  ".join(map(_one_line, lines)) + "\n")
-        sys.exit(error.exit_code)
+        return error.exit_code
     except SystemExit as stop:
-        if stop.code == _INTERRUPTED:  # Typer turns an interrupt into this exit code without a message.
-            sys.stderr.write("merkhet: stopped. Repeat the command to resume.\n")
-        raise
-    except BrokenPipeError:
-        sys.stderr.close()  # The reader of the output is gone, so no message can be printed.
-        sys.exit(1)
+        return stop.code
+    return 0
 
 
 def _one_line(error: Exception | str) -> str:
@@ -40,4 +63,4 @@ def _one_line(error: Exception | str) -> str:
     return text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE // 2]} … {text[-_MAX_MESSAGE // 2 :]}"
 
 
-__all__ = ["main"]
+__all__ = ["main", "run_command"]

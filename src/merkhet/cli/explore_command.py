@@ -62,7 +62,7 @@ def explore(
 
 
 def serve(views: Views, player: Player, port: int | None, *, open_page: bool = False) -> None:
-    """Print the address of the explorer page, and serve the page until SIGINT or SIGTERM arrives."""
+    """Print the address of the explorer page, and serve the page until a signal ends it."""
     from merkhet.core.text import counted
     from merkhet.reports.explorer.explorer_server import open_server
 
@@ -83,13 +83,15 @@ def serve(views: Views, player: Player, port: int | None, *, open_page: bool = F
 
 @contextmanager
 def _shut_down_by_signals(server: ExplorerServer) -> Iterator[None]:
-    """Shut the server down on SIGINT and SIGTERM, and close its socket when the context ends."""
+    """Shut the server down on SIGINT, SIGTERM and SIGHUP, and close its socket when the context ends."""
+    from merkhet.core import interrupts
 
     def end(*_: Any) -> None:
         # shutdown() waits for the serving loop. The loop runs in this thread, so the call needs another thread.
         threading.Thread(target=server.shutdown, daemon=True).start()
 
-    previous = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    interrupts.hand_over()
+    previous = {number: signal.signal(number, end) for number in interrupts.SIGNALS}
     try:
         yield
     finally:

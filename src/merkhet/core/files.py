@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,11 +16,29 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from merkhet.core import interrupts
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.text_formats import parse_json, parse_yaml
 
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks at the start of a UTF-16 file."""
+_temporary_paths: set[str] = set()
+"""Temporary files and folders of this process, which an interrupt removes."""
+_REMOVALS = 50
+"""Maximum number of times to remove a folder to which other threads still write."""
+
+
+def _remove_temporary_paths() -> None:
+    for path in list(_temporary_paths):
+        for _ in range(_REMOVALS):
+            shutil.rmtree(path, ignore_errors=True)
+            with suppress(OSError):
+                os.unlink(path)  # noqa: PTH108
+            if not os.path.lexists(path):
+                break
+
+
+interrupts.before_exit.append(_remove_temporary_paths)
 
 
 @contextmanager
@@ -48,25 +67,50 @@ def atomic_path(target: Path) -> Iterator[Path]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+            _temporary_paths.discard(str(temporary.absolute()))
 
 
 def temporary_path(target: Path) -> Path:
-    """Return a hidden temporary path beside ``target``; remove temporary files that killed processes left behind."""
+    """Return a hidden temporary path beside ``target``, which an interrupt removes.
+
+    Temporary files that killed processes have left beside the target are removed first.
+    """
     prefix, suffix = f".{target.name}.{_machine_id()}-", ".tmp"
     _remove_leftovers(target.parent, prefix, suffix)
     path = target.with_name(f"{prefix}{os.getpid()}{suffix}")
     if path.is_dir():  # Left by an earlier process with the same id.
         shutil.rmtree(path, ignore_errors=True)
+    _temporary_paths.add(str(path.absolute()))
     return path
 
 
 @contextmanager
-def scratch_folder(purpose: str) -> Iterator[Path]:
-    """Yield a temporary folder that is removed at the end; first remove folders left by killed processes."""
+def scratch_folder(purpose: str, parent: Path | str | None = None) -> Iterator[Path]:
+    """Yield a temporary folder that is removed at the end; first remove folders left by killed processes.
+
+    ``parent`` is the folder in which it is created: by default, the temporary folder of the system.
+    """
+    parent = Path(parent or tempfile.gettempdir())
     prefix = f"merkhet-{purpose}-{_machine_id()}-"
-    _remove_leftovers(Path(tempfile.gettempdir()), prefix, "")
-    with tempfile.TemporaryDirectory(prefix=f"{prefix}{os.getpid()}-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    _remove_leftovers(parent, prefix, "")
+    folder = parent / f"{prefix}{os.getpid()}-{secrets.token_hex(4)}"
+    with removed_at_interrupt(folder):
+        folder.mkdir(mode=0o700)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def removed_at_interrupt(path: Path) -> Iterator[None]:
+    """Let an interrupt of the command remove a file or folder that the block creates, and removes itself at its end."""
+    name = str(path.absolute())
+    _temporary_paths.add(name)
+    try:
+        yield
+    finally:
+        _temporary_paths.discard(name)
 
 
 def _machine_id() -> str:

@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from merkhet.core.interrupts import set_terminal_reset
 from merkhet.core.progress import Progress
 
 SECONDS_BETWEEN_LINES = 10.0
+_SHOW_CURSOR = "\x1b[?25h"
 
 
 @contextmanager
@@ -34,8 +36,10 @@ def make_progress(*, plain: bool) -> Iterator[Progress]:
         TimeRemainingColumn(),
         console=console,
     )
+    set_terminal_reset(f"{_SHOW_CURSOR}\n")
     with bars:
         yield TerminalBars(bars)
+    set_terminal_reset("")
 
 
 class TerminalBars(Progress):

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from merkhet.core.errors import InputError
-from merkhet.core.files import disk_full_error, file_digest, is_disk_full, sync_folder
+from merkhet.core.files import disk_full_error, file_digest, is_disk_full, removed_at_interrupt, sync_folder
 from merkhet.core.ids import content_id
 from merkhet.core.progress import Progress, SilentProgress
 from merkhet.core.redaction import display_address
@@ -180,7 +180,8 @@ def _locked_staging_folder(into: Path) -> Iterator[Path]:
             for leftover in folder.iterdir():
                 if leftover.name != "lock":
                     shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-            yield folder
+            with removed_at_interrupt(folder):
+                yield folder
         except OSError as error:
             if is_disk_full(error):
                 raise disk_full_error(into) from error

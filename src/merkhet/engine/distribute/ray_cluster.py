@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from merkhet.core import interrupts
 from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.progress import Progress
@@ -78,12 +80,18 @@ def connect(address: str | None) -> Any:
     if address is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         options |= {"num_cpus": cores, "include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+    # Ray blocks Ctrl-C for the processes that it starts. If a closing terminal ended them, Ray would end this process.
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP}) if hasattr(signal, "SIGHUP") else None
     try:
         ray.init(**options)
     except Exception as error:
         where = "here" if address is None else f"at {address}"
         verb = "started" if address is None else "joined"
         raise InputError(f"Ray cannot be {verb} {where}: {_reason(error)}") from error
+    finally:
+        if blocked is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    interrupts.install_again()  # Ray prints a stack trace for SIGTERM.
     _joined.append(address or "local")
     return ray
 

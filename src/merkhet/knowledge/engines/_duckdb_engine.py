@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -12,6 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from merkhet.core.files import scratch_folder
 from merkhet.knowledge.database import sql_literals
 from merkhet.knowledge.engines.relational_engine import Tables
 
@@ -82,8 +82,8 @@ class DuckTables(Tables):
             # Not in a finally clause, which would hide an error; after an error the connection is closed anyway.
             self.connection.unregister("loaded_batch")
             return
-        with tempfile.TemporaryDirectory(prefix="merkhet-batches-", dir=spill_folder) as folder:
-            file = Path(folder) / "batches.parquet"
+        with scratch_folder("batches", spill_folder) as folder:
+            file = folder / "batches.parquet"
             with pq.ParquetWriter(file, first.schema) as writer:
                 for batch in chain([first, second], remaining):
                     writer.write_table(batch)

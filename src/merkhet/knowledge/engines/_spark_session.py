@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from merkhet.core.compute_engines import Engine
 from merkhet.core.errors import InputError, MerkhetError, first_line
-from merkhet.core.files import disk_full_error
+from merkhet.core.files import disk_full_error, scratch_folder
 
 _MIN_JAVA = 17
 _CONNECT_TIMEOUT = 10
@@ -46,8 +46,9 @@ def open_spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]
     parent = work or (Path(os.environ["MERKHET_SPARK_WORK"]) if os.environ.get("MERKHET_SPARK_WORK") else None)
     if parent is not None:
         parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="merkhet-spark-", dir=parent))
-    try:
+    with scratch_folder("spark", parent) as folder:
+        # Java outlives the session, and later sessions spill into this folder too.
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         session = _start_session(engine, folder)
         tables = SparkTables(session, folder / "tables")
         from py4j.protocol import Py4JError
@@ -60,10 +61,6 @@ def open_spark_tables(engine: Engine, work: Path | None = None) -> Iterator[Any]
         finally:
             with suppress(Exception):  # Stopping fails if Java has died.
                 session.stop()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        # Java outlives the session, and later sessions spill into this folder too.
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
 
 def _start_session(engine: Engine, folder: Path) -> Any:
@@ -93,7 +90,7 @@ def _start_session(engine: Engine, folder: Path) -> Any:
             builder = builder.config(key, value)
     log = folder / "spark.log"
     try:
-        with _redirect_stderr(log):
+        with _redirect_stderr(log), _temporary_files_in(folder):
             return builder.getOrCreate()
     except Exception as error:
         raise InputError(
@@ -172,6 +169,16 @@ def _redirect_stderr(log: Path) -> Iterator[None]:
     finally:
         os.dup2(original, 2)
         os.close(original)
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Let PySpark create its temporary files in a folder that is removed even after an interrupt."""
+    previous, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = previous
 
 
 def _startup_error(log: Path, error: Exception) -> str:

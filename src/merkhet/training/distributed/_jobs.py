@@ -23,6 +23,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
+from merkhet.core import interrupts
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.files import scratch_folder, write_json
 from merkhet.core.progress import Progress, SilentProgress
@@ -208,7 +209,7 @@ def _fail(error: MerkhetError) -> None:
 def _exit_with_parent() -> None:
     while os.read(0, 1):  # Not through sys.stdin, whose lock would be held at exit.
         pass
-    os._exit(1)
+    interrupts.end(1)
 
 
 def _train(job: Path, content: Mapping[str, Any], processes: ProcessGroup) -> None:

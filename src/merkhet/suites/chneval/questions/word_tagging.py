@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +13,7 @@ from typing import Any
 
 from merkhet.core.compressed_files import format_suffix
 from merkhet.core.errors import InputError
+from merkhet.core.files import scratch_folder
 from merkhet.suites.chneval.questions.chinese_words import function_word_class
 from merkhet.suites.chneval.questions.sentences import (
     Sentence,
@@ -146,8 +146,8 @@ def _jieba() -> Any:
         raise InputError("segmenting Chinese needs jieba: pip install 'merkhet[chinese]'") from error
     jieba.setLogLevel(logging.CRITICAL)
     tokenizer = jieba.Tokenizer()
-    with tempfile.TemporaryDirectory() as folder:
-        tokenizer.tmp_dir = folder
+    with scratch_folder("jieba") as folder:
+        tokenizer.tmp_dir = str(folder)
         tokenizer.initialize()
     return jieba.posseg.POSTokenizer(tokenizer)
 
