@@ -67,6 +67,15 @@ def test_yaml_that_brings_down_its_parser_is_refused(text, told, tmp_path):
     assert str(file) in said
 
 
+def test_many_repeated_keys_in_a_long_setting_are_refused_in_few_short_lines():
+    with pytest.raises(InputError) as caught:
+        apply_setting({}, "options.a={" + "a: 1, " * 50_000 + "}")
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 21 and max(map(len, lines)) < 400
+    assert lines[0].endswith("line 1: the key 'a' is already on line 1. Remove or rename one.")
+    assert lines[-1] == "… and 49,979 more"
+
+
 def test_yaml_with_aliases_and_nesting_is_read_as_ever():
     text = "a: &a {x: [1, 2.5, yes]}\nb: *a\nc: {<<: *a, y: 2001-01-01}\nd: 0x1f\n"
     assert parse_yaml(text, "here") == yaml.safe_load(text)

@@ -239,7 +239,8 @@ def _refuse_repeated_keys(mappings: list[yaml.MappingNode], loader: Any, where: 
     """
     import yaml
 
-    faults = FaultList()
+    repeats: list[tuple[int, int, str]] = []
+    """Line of each repeated key, line of its first occurrence, and its text."""
     for mapping in mappings:
         lines: dict[Any, int] = {}
         for node, _ in mapping.value:
@@ -249,12 +250,17 @@ def _refuse_repeated_keys(mappings: list[yaml.MappingNode], loader: Any, where: 
             key = (node.tag, node.value) if is_text else loader.construct_object(node)
             line = node.start_mark.line + 1
             if key in lines:
-                shown = short_repr(node.value, _KEY_LENGTH)
-                faults.add(
-                    f"{where}, line {line}: the key {shown} is already on line {lines[key]}. Remove or rename one.",
-                    row=line,
-                )
+                repeats.append((line, lines[key], node.value))
             lines.setdefault(key, line)
+    repeats.sort()
+
+    def describe(number: int) -> str:
+        line, first, text = repeats[number]
+        key = short_repr(text, _KEY_LENGTH)
+        return f"{where}, line {line}: the key {key} is already on line {first}. Remove or rename one."
+
+    faults = FaultList()
+    faults.add_rows(range(len(repeats)), describe)
     faults.refuse()
 
 

@@ -12,8 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from merkhet.analysis.option_models import validate
 from merkhet.core.errors import FaultList, InputError, did_you_mean, located
 from merkhet.core.files import read_yaml
+from merkhet.core.text import truncate
 from merkhet.core.text_formats import parse_yaml
 from merkhet.models.model_lookup import ModelSpec
+
+_SETTING_LENGTH = 200
+"""Characters of a setting that error messages show."""
 
 
 class ModelChoice(BaseModel):
@@ -170,14 +174,15 @@ def apply_setting(content: dict[str, Any], setting: str) -> None:
     Dots in the key separate nested keys. The value is parsed as YAML.
     """
     key, equals, text = setting.partition("=")
+    shown = truncate(setting, _SETTING_LENGTH)
     if not equals or not key:
-        raise InputError(f"--set {setting}: write key=value, as in --set seed=3")
-    value = parse_yaml(text, f"--set {setting}: the value")
+        raise InputError(f"--set {shown}: write key=value, as in --set seed=3")
+    value = parse_yaml(text, f"--set {shown}: the value")
     *path, last = key.split(".")
     for part in path:
         content = content.setdefault(part, {})
         if not isinstance(content, dict):
-            raise InputError(f"--set {setting}: {part!r} holds no keys")
+            raise InputError(f"--set {shown}: {truncate(part, _SETTING_LENGTH)!r} holds no keys")
     content[last] = value
 
 
