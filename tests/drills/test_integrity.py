@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from small_packs import small_pack
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from drills.fork_server import PRELOADED
 from drills.integrity import broken_files, content_hashes, differences, leftovers
 from drills.jobs import JOBS
 from drills.kills import _divide_kills
@@ -59,3 +61,8 @@ def test_all_kills_are_divide_kills_over_all_jobs() -> None:
     divided = _divide_kills(200)
     assert sum(kills for _, kills in divided) == 200
     assert {job.name for job, kills in divided if kills} == {job.name for job in JOBS}
+
+
+def test_the_fork_server_names_modules_that_exist() -> None:
+    missing = [name for name in PRELOADED if name.startswith("merkhet") and find_spec(name) is None]
+    assert missing == []
