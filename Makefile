@@ -62,6 +62,7 @@ test-rest: $(VENV)/.tested
 test-all: test test-rest
 
 test-external: $(VENV)/.tested
+	sh scripts/install-virtuoso
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m external
 
 lint: $(VENV)/.linted

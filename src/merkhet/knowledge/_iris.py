@@ -67,6 +67,19 @@ def full_iri(name: str) -> str | None:
     return name if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://\S+$|urn:\S+$", name) else None
 
 
+def predicate_name(text: str) -> str:
+    """Return the short name of a predicate that a user wrote as a short name or as an IRI."""
+    return short_name(full_iri(text) or text)
+
+
+def predicate_spellings(text: str) -> set[str]:
+    """Return the names under which tables may hold a predicate that a user wrote as a short name or as an IRI."""
+    name = predicate_name(text)
+    prefix, _, local = name.rpartition(":")
+    in_namespaces = {iri + local for iri, known in _NAMESPACES.items() if known == prefix}
+    return {text, name} | {iri for iri in in_namespaces if short_name(iri) == name}
+
+
 # Vocabulary of the rules and the ontology readers.
 TYPE = "rdf:type"
 SUBCLASS = "rdfs:subClassOf"

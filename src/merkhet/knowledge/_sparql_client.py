@@ -114,6 +114,8 @@ class Endpoint:
         self.settings = settings
         self._say = say
         self.cache_hits = 0
+        self.max_rows: int | None = None
+        """The number of rows that the endpoint returns at most, once it has said so (``X-SPARQL-MaxRows``)."""
         limits = Limits(settings.timeout, settings.max_bytes)
         headers = {"Accept": ACCEPT, "User-Agent": settings.user_agent}
         try:
@@ -143,11 +145,13 @@ class Endpoint:
 
     def _ask(self, text: str, retries: int | None, make_rows: Callable[[], Rows]) -> Rows:
         rows = make_rows()
-        if "rows" in self._read_cache(text, rows.add):
+        cached = self._read_cache(text, rows.add)
+        if "rows" in cached:
             self.cache_hits += 1
+            self.max_rows = cached.get("max_rows", self.max_rows)
             return rows
         rows = self._request_with_retries(text, self.settings.retries if retries is None else retries, make_rows)
-        self.write_cache(text, {"rows": rows})
+        self.write_cache(text, {"rows": rows, "max_rows": self.max_rows} if self.max_rows else {"rows": rows})
         return rows
 
     def say(self, line: str) -> None:
@@ -220,6 +224,9 @@ class Endpoint:
                     raise self._http_failure(response)
                 if response.headers.get("x-sql-state", "").startswith("S1TAT"):
                     raise OverloadError("Virtuoso ran out of time and returned only some of the rows")
+                max_rows = response.headers.get("x-sparql-maxrows", "")
+                if max_rows.isdecimal():
+                    self.max_rows = int(max_rows)
                 self._read_rows(response, blocks, rows)
         except CertificateError as error:
             raise EndpointError(f"{self.display_name}: {error}") from error

@@ -8,12 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from merkhet.core.compressed_files import DecompressedStream
 from merkhet.core.errors import MAX_FAULTS, FaultList, InputError, did_you_mean
 from merkhet.core.files import UTF_16_MARKS
 from merkhet.core.progress import Progress, SilentProgress
+from merkhet.knowledge._iris import predicate_spellings
 
 ROWS_IN_CHUNK = 50_000
 _BYTES_IN_BLOCK = 4 << 20
@@ -102,7 +104,12 @@ class ReadContext:
 
     def wants_predicate(self, predicate: str) -> bool:
         """Check whether the filter accepts a predicate."""
-        return not self.predicates or predicate in self.predicates
+        return not self.predicates or predicate in self.predicate_spellings
+
+    @cached_property
+    def predicate_spellings(self) -> frozenset[str]:
+        """The predicates to read, each in all of its spellings: ``rdfs:label`` and its IRI."""
+        return frozenset(spelling for text in self.predicates for spelling in predicate_spellings(text))
 
 
 class _FileWithProgress(DecompressedStream):

@@ -1,4 +1,4 @@
-"""SPARQL queries from bundled files, user files or schemas, and their division into pages."""
+"""SPARQL queries from bundled files, user files or schemas."""
 
 from __future__ import annotations
 
@@ -12,29 +12,12 @@ from typing import Any
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.text_formats import parse_yaml
 from merkhet.knowledge._iris import full_iri, short_name
+from merkhet.knowledge._select_query import SelectParts, parse_select
 
-COUNT = "merkhetCount"
-"""The variable for the number of rows in a count query."""
 _FOLDER = Path(__file__).parent / "queries"
 _DIRECT = "http://www.wikidata.org/prop/direct/"
 _PLACEHOLDER = re.compile(r"\{\{([a-z-]+)(!?)\}\}")
 _SCHEMA_KEYS = ("properties", "classes", "limit", "languages")
-_TOKEN = re.compile(
-    r"""
-    (?P<skip>\#[^\n\r]*)
-  | (?P<text>\"{3}(?:\"{0,2}(?:[^\"\\]|\\.))*\"{3} | '{3}(?:'{0,2}(?:[^'\\]|\\.))*'{3}
-            | "(?:[^"\\\n\r]|\\.)*" | '(?:[^'\\\n\r]|\\.)*' | @[A-Za-z]+(?:-[A-Za-z0-9]+)*)
-  | (?P<iri><[^<>"{}|^`\\\x00-\x20]*> | (?:[^\W\d_][\w.-]*|_)?:(?:[\w.:-]|%[0-9A-Fa-f]{2}|\\.)*)
-  | [?$](?P<variable>\w+)
-  | (?P<word>[^\W\d]\w*)
-  | (?P<open>[{(\[])
-  | (?P<close>[})\]])
-  | (?P<star>\*)
-  | .
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_OTHER_FORMS = ("CONSTRUCT", "ASK", "DESCRIBE", "INSERT", "DELETE", "LOAD", "CLEAR", "DROP", "CREATE", "WITH")
 
 
 @dataclass(frozen=True)
@@ -48,6 +31,8 @@ class Query:
     """The number of rows to read; None for all."""
     asks_predicates: bool = False
     """Whether the query already returns only the selected predicates."""
+    predicates: tuple[str, ...] = ()
+    """Predicates that the query asks for by name, so that they are not skipped as descriptions or annotations."""
 
     @cached_property
     def parts(self) -> SelectParts:
@@ -57,110 +42,6 @@ class Query:
             InputError: The text is not a SELECT query.
         """
         return parse_select(self.text, self.name)
-
-
-@dataclass(frozen=True)
-class SelectParts:
-    """The clauses of a SELECT query, from which page and count queries are built."""
-
-    prologue: str
-    head: str
-    dataset: str
-    rest: str
-    values: str
-    variables: tuple[str, ...]
-    """The selected variables; for ``SELECT *``, all variables in the query."""
-    ordered: bool
-    """Whether the query has ORDER BY."""
-    sliced: bool
-    """Whether the query has LIMIT or OFFSET."""
-
-    def page(self, limit: int, offset: int, nested: bool = False) -> str:
-        """Return the query for one page of rows in a stable order.
-
-        ``nested`` sorts in a subquery and applies LIMIT and OFFSET outside, because Virtuoso sorts at most 10,000 rows
-        in a query with LIMIT.
-        """
-        slice_ = f"LIMIT {limit} OFFSET {offset}"
-        if nested:
-            return self._wrap("SELECT *", self._order(), slice_)
-        body = f"{self.head} {self.dataset} {self.rest}".strip()
-        return f"{self.prologue}{body}\n{self._order()}\n{slice_}\n{self.values}"
-
-    def count(self) -> str:
-        """Return a query that counts the rows of this query."""
-        return self._wrap(f"SELECT (COUNT(*) AS ?{COUNT})", "", "")
-
-    def _order(self) -> str:
-        keys = " ".join(f"?{name}" for name in self.variables)
-        if not keys:
-            return ""
-        return keys if self.ordered else f"ORDER BY {keys}"
-
-    def _wrap(self, select: str, order: str, slice_: str) -> str:
-        # FROM is not allowed in a subquery; in the outer query it applies to both.
-        inner = f"{self.head} {self.rest}\n{order}\n{self.values}"
-        return f"{self.prologue}{select} {self.dataset}\nWHERE {{ {{\n{inner}\n}} }}\n{slice_}"
-
-
-def parse_select(text: str, name: str) -> SelectParts:
-    """Split a SELECT query into its clauses; keywords in strings, comments, IRIs and nested braces are ignored.
-
-    Raises:
-        InputError: The text is not a complete SELECT query. ``name`` stands for the query in the message.
-    """
-    depth = 0
-    start = end = -1
-    clause_starts: dict[str, int] = {}
-    selected: list[str] = []
-    all_variables: dict[str, None] = {}
-    in_select_clause, selects_all = False, False
-    dataset: list[tuple[int, int]] = []
-    previous = ""
-    for token in _TOKEN.finditer(text):
-        kind, matched = token.lastgroup, token.group()
-        word = matched.upper() if kind == "word" else ""
-        if kind == "skip" or matched.isspace():
-            continue
-        if start < 0:
-            if word in _OTHER_FORMS:
-                raise InputError(f"{name} is a {word} query; merkhet reads SELECT queries only")
-            if word == "SELECT":
-                start, in_select_clause = token.start(), True
-        elif kind == "open":
-            in_select_clause = in_select_clause and matched != "{"
-            depth += 1
-        elif kind == "close":
-            depth -= 1
-        elif kind == "variable":
-            all_variables[token["variable"]] = None
-            if in_select_clause and (depth == 0 or previous == "AS"):
-                selected.append(token["variable"])
-        elif depth == 0:
-            selects_all = selects_all or (in_select_clause and kind == "star")
-            in_select_clause = in_select_clause and word not in ("FROM", "WHERE", "WITH")
-            if kind == "iri" and dataset and dataset[-1][1] < 0:
-                dataset[-1] = (dataset[-1][0], token.end())
-            elif word == "FROM":
-                dataset.append((token.start(), -1))
-            elif word in ("ORDER", "LIMIT", "OFFSET", "VALUES"):
-                clause_starts.setdefault(word, token.start())
-        previous = word
-        end = token.end()
-    if start < 0 or depth != 0 or not all_variables:
-        raise InputError(f"{name} is not a complete SELECT query; check its braces and its first word")
-    values_start = clause_starts.get("VALUES", end)
-    dataset_start, dataset_end = (dataset[0][0], dataset[-1][1]) if dataset else (values_start, values_start)
-    return SelectParts(
-        prologue=text[:start],
-        head=text[start:dataset_start],
-        dataset=text[dataset_start:dataset_end],
-        rest=text[dataset_end:values_start],
-        values=text[values_start:end],
-        variables=tuple(dict.fromkeys(all_variables if selects_all else selected)),
-        ordered="ORDER" in clause_starts,
-        sliced="LIMIT" in clause_starts or "OFFSET" in clause_starts,
-    )
 
 
 def bundled_queries() -> dict[str, str]:
@@ -239,7 +120,7 @@ def schema_queries(file: Path, predicates: Sequence[str], languages: Sequence[st
             body += f" ?subject {kind} ?class . VALUES ?class {{ {' '.join(f'<{each}>' for each in classes)} }}"
         name = f"{file.name} {short}"
         facts = f"SELECT DISTINCT ?subject ?predicate ?object WHERE {{ BIND({step} AS ?predicate) {body} }}"
-        yield Query(name, facts, limit, asks_predicates=True)
+        yield Query(name, facts, limit, asks_predicates=True, predicates=(short,))
         if quoted:
             cut = f" ORDER BY ?subject ?object LIMIT {limit}" if limit else ""
             joined = f"{{ SELECT DISTINCT ?subject ?object WHERE {{ {body} }}{cut} }}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +41,62 @@ _NEEDS_ENTITY = {
     *(iris.EQUIVALENT_CLASS, iris.DISJOINT_CLASSES, iris.DISJOINT_PROPERTIES, iris.CHAIN),
 }
 _SCHEMA_INVERSE = "schema:inverseOf"
-_OTHER_LANGUAGES = "texts in other languages"
 _MAX_CACHED_USES = 100_000
+
+FACT, ENTITY, TYPE, INVERSE = "fact", "fact between entities", "type", "inverse"
+NAME, ALIAS, IMPORTS = "name", "alias", "imports"
+OTHER = "other predicates"
+"""The use of the triples of predicates that are not selected."""
+_OTHER_LANGUAGES = "texts in other languages"
 _FACT_ROW = ("subject", "predicate", "object", "graph", "line")
 _NUMBER_ROW = ("subject", "predicate", "value", "unit", "graph", "line")
 _NAME_ROW = ("entity", "language", "label", "aliases")
 
-# What the triples of a predicate are used for; any other text names a kind of triple that is counted as skipped.
-_FACT, _ENTITY, _TYPE, _INVERSE = "fact", "fact between entities", "type", "inverse"
-_NAME, _ALIAS, _IMPORTS = "name", "alias", "imports"
+
+class PredicateUses(dict[str, str]):
+    """The uses of the triples of predicates, the same for files and endpoints; a use is found when it is looked up.
+
+    Any use but the constants of this module is a kind of triple that is counted as skipped.
+
+    Args:
+        selected: The predicates to read; empty for all but descriptions and annotations.
+        filters: Whether predicates that are not selected are left out, if some are selected.
+    """
+
+    def __init__(self, selected: Iterable[str], filters: bool = True) -> None:
+        super().__init__()
+        self._selected = {iris.predicate_name(predicate) for predicate in selected}
+        self._filters = filters and bool(self._selected)
+        self._object_properties: set[str] = set()
+
+    def __missing__(self, predicate: str) -> str:
+        if len(self) >= _MAX_CACHED_USES:
+            self.clear()
+        use = self[predicate] = self._find(predicate)
+        return use
+
+    def accepts(self, predicate: str) -> bool:
+        """Check whether the selection includes a predicate."""
+        return not self._filters or predicate in self._selected
+
+    def declare_object_property(self, predicate: str) -> None:
+        """Use the triples of a predicate as facts between entities from now on."""
+        self._object_properties.add(predicate)
+        self.pop(predicate, None)
+
+    def _find(self, predicate: str) -> str:
+        if predicate in _NAMES or predicate in _ALIASES:
+            return NAME if predicate in _NAMES else ALIAS
+        if predicate in (iris.TYPE, "owl:imports", _SCHEMA_INVERSE):
+            return {iris.TYPE: TYPE, _SCHEMA_INVERSE: INVERSE}.get(predicate, IMPORTS)
+        if predicate not in self._selected:
+            if predicate in _DESCRIPTIONS:
+                return "descriptions"
+            if predicate in _ANNOTATIONS or predicate.startswith(_ANNOTATION_PREFIXES):
+                return "annotations"
+            if self._filters:
+                return OTHER
+        return ENTITY if predicate in _NEEDS_ENTITY or predicate in self._object_properties else FACT
 
 
 class TripleClassifier:
@@ -63,11 +110,9 @@ class TripleClassifier:
         self._context = context
         self._language = context.option("language", "en").lower()
         self._languages = {language.lower() for language in context.languages}
-        self._selected_predicates = {iris.short_name(predicate) for predicate in context.predicates}
+        self._uses = PredicateUses(context.predicates)
         self._axioms = BlankNodeAxioms(context)
         self._headers: set[str] = set()
-        self._object_properties: set[str] = set()
-        self._uses: dict[str, str] = {}
         self._reset()
 
     def _reset(self) -> None:
@@ -89,33 +134,33 @@ class TripleClassifier:
         if subject[0] == "_" or (is_entity and object[0] == "_"):
             self._axioms.add(subject, predicate, object)
             return
-        use = self._uses.get(predicate) or self._use_of(predicate)
-        if use is _FACT and is_entity:
+        use = self._uses[predicate]
+        if use is FACT and is_entity:
             self.facts.extend((subject, predicate, object, graph, line))
-        elif use is _NAME or use is _ALIAS:
-            self._add_name(subject, object, use is _ALIAS)
-        elif use is _FACT:
+        elif use is NAME or use is ALIAS:
+            self._add_name(subject, object, use is ALIAS)
+        elif use is FACT:
             self._add_literal(subject, predicate, object, graph, line)  # type: ignore[arg-type]
-        elif use is _TYPE or use is _ENTITY or use is _INVERSE:
+        elif use is TYPE or use is ENTITY or use is INVERSE:
             if not isinstance(object, str):
                 location = self._describe_location(subject, predicate, f'"{object[0]}"', line)
                 self._context.reject(location, f"a literal where an entity is expected ({predicate})")
                 return
-            if use is _TYPE:
+            if use is TYPE:
                 self._declare(subject, object)
-            predicate = iris.INVERSE if use is _INVERSE else predicate
-            if self._selected_predicates and predicate not in self._selected_predicates:
-                self._context.count_skipped("other predicates")
+            predicate = iris.INVERSE if use is INVERSE else predicate
+            if not self._uses.accepts(predicate):
+                self._context.count_skipped(OTHER)
             else:
                 self.facts.extend((subject, predicate, object, graph, line))
         else:
-            if use is _IMPORTS:
+            if use is IMPORTS:
                 self._context.progress.say(f"{self._path.name}: imports are not followed: {object}")
-            self._context.count_skipped("annotations" if use is _IMPORTS else use)
+            self._context.count_skipped("annotations" if use is IMPORTS else use)
 
     def is_plain(self, predicate: str) -> bool:
         """Check whether triples of a predicate whose object is an entity can be appended to ``facts`` unchanged."""
-        return (self._uses.get(predicate) or self._use_of(predicate)) is _FACT
+        return self._uses[predicate] is FACT
 
     def flush(self) -> Chunk:
         """Return the collected facts and names as a chunk; facts and names of ontology headers are skipped."""
@@ -141,8 +186,8 @@ class TripleClassifier:
     def finish(self) -> Iterator[Chunk]:
         """Yield the remaining facts and names, and the axioms with blank nodes."""
         for subject, predicate, object in self._axioms.facts(str(self._path)):
-            if self._selected_predicates and predicate not in self._selected_predicates:
-                self._context.count_skipped("other predicates")
+            if not self._uses.accepts(predicate):
+                self._context.count_skipped(OTHER)
                 continue
             self.facts.extend((subject, predicate, object, None, 0))
             if len(self) >= ROWS_IN_CHUNK:
@@ -195,29 +240,7 @@ class TripleClassifier:
         if kind == "owl:Ontology":
             self._headers.add(subject)
         elif kind == "owl:ObjectProperty":
-            self._object_properties.add(subject)
-            self._uses.pop(subject, None)
-
-    def _use_of(self, predicate: str) -> str:
-        if len(self._uses) >= _MAX_CACHED_USES:
-            self._uses.clear()
-        self._uses[predicate] = use = self._find_use(predicate)
-        return use
-
-    def _find_use(self, predicate: str) -> str:
-        if predicate in _NAMES or predicate in _ALIASES:
-            return _NAME if predicate in _NAMES else _ALIAS
-        if predicate in (iris.TYPE, "owl:imports", _SCHEMA_INVERSE):
-            return {iris.TYPE: _TYPE, _SCHEMA_INVERSE: _INVERSE}.get(predicate, _IMPORTS)
-        if predicate in self._selected_predicates:
-            return _ENTITY if predicate in _NEEDS_ENTITY or predicate in self._object_properties else _FACT
-        if predicate in _DESCRIPTIONS:
-            return "descriptions"
-        if predicate in _ANNOTATIONS or predicate.startswith(_ANNOTATION_PREFIXES):
-            return "annotations"
-        if self._selected_predicates:
-            return "other predicates"
-        return _ENTITY if predicate in _NEEDS_ENTITY or predicate in self._object_properties else _FACT
+            self._uses.declare_object_property(subject)
 
     def _describe_location(self, subject: str, predicate: str, object: str | None, line: int) -> str:
         if line:

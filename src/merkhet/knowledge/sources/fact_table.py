@@ -365,7 +365,7 @@ def _make_chunk(
             day = pc.replace_substring_regex(table[time], r"^([+-]?\d+-\d\d-\d\d)(T.*| \d\d:\d\d.*)$", r"\1")
             table = table.set_column(table.column_names.index(time), time, day)
     if context.predicates:
-        selected = pc.is_in(table["predicate"], pa.array(context.predicates))
+        selected = pc.is_in(table["predicate"], pa.array(sorted(context.predicate_spellings)))
         where = _remap_rows(where, pc.indices_nonzero(selected).to_pylist())
         table = table.filter(selected)
     if "source" not in table.column_names:

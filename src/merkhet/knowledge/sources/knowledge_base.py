@@ -16,12 +16,12 @@ def read_store(path: Path, context: ReadContext) -> Iterator[Chunk]:
     """Yield the facts, names and details of a knowledge base that pass the filters, and all predicate declarations."""
     context.check_options()
     queries = {
-        "facts": (f"select {FACT_COLUMNS} from facts", "predicate", context.predicates),
+        "facts": (f"select {FACT_COLUMNS} from facts", "predicate", context.predicate_spellings),
         "names": (f"select {NAME_COLUMNS} from names", "language", context.languages),
         "details": (
             f"select {DETAIL_COLUMNS} from details join facts using (fact_id)",
             "predicate",
-            context.predicates,
+            context.predicate_spellings,
         ),
     }
     with open_database(path, read_only=True) as connection:

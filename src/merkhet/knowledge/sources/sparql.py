@@ -12,13 +12,26 @@ from typing import Any
 from merkhet.core.byte_sizes import parse_size
 from merkhet.core.errors import InputError
 from merkhet.core.text_formats import short_repr
-from merkhet.knowledge._iris import full_iri, short_name
+from merkhet.knowledge._iris import INVERSE as INVERSE_OF
+from merkhet.knowledge._iris import TYPE as TYPE_OF
+from merkhet.knowledge._iris import short_name
 from merkhet.knowledge._sparql_client import USER_AGENT, Endpoint, RequestSettings
 from merkhet.knowledge._sparql_paging import PagedQuery
 from merkhet.knowledge._sparql_results import Row
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources._literals import DAY_PRECISION, STRING, YEAR_PRECISION, date_text, read_literal
+from merkhet.knowledge.sources._triple_classifier import (
+    ALIAS,
+    ENTITY,
+    FACT,
+    IMPORTS,
+    INVERSE,
+    NAME,
+    OTHER,
+    TYPE,
+    PredicateUses,
+)
 from merkhet.knowledge.sparql_queries import (
     Query,
     check_languages,
@@ -33,6 +46,7 @@ OPTIONS = (
     *("page", "retries", "timeout", "wait", "cache", "count", "user-agent", "max-bytes"),
 )
 _FACT_COLUMNS = ("subject", "predicate", "object", "value")
+_OTHER_PREDICATES = "facts of other predicates"
 _UNKNOWN_VALUES = "unknown or missing values"
 _GENID = "/.well-known/genid/"
 _NO_UNIT = "Q199"
@@ -51,7 +65,9 @@ def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]
     columns are ``unit``, ``start`` and ``end`` or ``point`` (in time), the precision of these dates
     (``startPrecision``: 9 for a year, 10 for a month, 11 for a day), ``subjectLabel``, ``objectLabel``,
     ``subjectKind``, ``objectKind`` and ``domain``. A result row is a name if it has the column ``entity``, and
-    ``label`` or ``alias``. IRIs become short names, numbers become values, and other literals become quoted texts.
+    ``label`` or ``alias``. Predicates are used as in an RDF file: the objects of rdfs:label and skos:altLabel become
+    names, and descriptions and annotations are skipped unless they are selected. IRIs become short names, numbers
+    become values, and other literals become quoted texts.
 
     Options:
 
@@ -150,9 +166,10 @@ class _RowReader:
         self._builder = ChunkBuilder(address)
         self._seen: set[tuple[object, ...]] = set()
         self._row_number = 0
-        # A query without a placeholder for predicates may return other predicates.
-        wanted = () if query.asks_predicates else context.predicates
-        self._predicates = {short_name(full_iri(predicate) or predicate) for predicate in wanted}
+        # Only a query without a placeholder for predicates may return others; the predicates of a query with one may be
+        # its subjects (wikidata-subproperties).
+        self._uses = PredicateUses((*context.predicates, *query.predicates), filters=not query.asks_predicates)
+        self._headers: set[str] = set()
         self._languages = {language.lower() for language in context.languages}
         columns = set(query.parts.variables)
         self._has_facts = {"subject", "predicate"} <= columns and bool(columns & {"object", "value"})
@@ -168,6 +185,7 @@ class _RowReader:
     def read_page(self, page: list[Row]) -> Chunk:
         """Return the facts and names of a page; errors locate a bad row by its number in the query result."""
         self._seen.clear()
+        self._find_headers(page)
         for row in page:
             self._row_number += 1
             where = f"{self._location}, row {self._row_number}"
@@ -199,13 +217,26 @@ class _RowReader:
         subject, predicate = self._entity(row, "subject"), self._entity(row, "predicate")
         if not subject or not predicate:
             return
-        if self._predicates and predicate not in self._predicates:
-            self._context.count_skipped("facts of other predicates")
+        if subject in self._headers:
+            self._context.count_skipped("annotations")
+            return
+        use = self._uses[predicate]
+        if use in (NAME, ALIAS):
+            self._read_name(subject, row, alias=use == ALIAS)
+            return
+        predicate = INVERSE_OF if use == INVERSE else predicate
+        if use not in (FACT, ENTITY, TYPE, INVERSE) or not self._uses.accepts(predicate):
+            skipped = {OTHER: _OTHER_PREDICATES, IMPORTS: "annotations"}.get(use, use)
+            self._context.count_skipped(skipped if use not in (TYPE, INVERSE) else _OTHER_PREDICATES)
             return
         object_value_unit = self._object(row)
         if object_value_unit is None:
             return
         object_, value, unit = object_value_unit
+        if use != FACT and (object_ is None or object_.startswith('"')):
+            raise ValueError(f"a literal where an entity is expected ({predicate})")
+        if use == TYPE and object_ == "owl:ObjectProperty":
+            self._uses.declare_object_property(subject)
         start, end = self._time(row, "start"), self._time(row, "end")
         if not start and not end:
             start = end = self._time(row, "point")
@@ -219,6 +250,25 @@ class _RowReader:
             self._builder.add_fact(
                 where, subject, predicate, object_, value=value, unit=unit, start=start, end=end, domain=domain
             )
+
+    def _find_headers(self, page: list[Row]) -> None:
+        """Remember the headers of ontologies, whose facts are annotations."""
+        for row in page:
+            kinds = [row.get(column) for column in ("subject", "predicate", "object")]
+            if all(isinstance(cell, dict) and cell.get("type") == "uri" for cell in kinds):
+                subject, predicate, object_ = (_short(str(cell["value"])) for cell in kinds if cell)
+                if predicate == TYPE_OF and object_ == "owl:Ontology":
+                    self._headers.add(subject)
+
+    def _read_name(self, entity: str, row: Row, alias: bool) -> None:
+        """Read the object of a triple such as (x, rdfs:label, y) as a name."""
+        cell = row.get("object")
+        if cell is None or not _is_literal(cell):
+            self._context.count_skipped("names that are not texts")
+        elif not cell["value"].strip():
+            self._context.count_skipped("empty names")
+        else:
+            self._add_name(entity, cell, alias)
 
     def _entity(self, row: Row, column: str) -> str | None:
         """Return the short name of the IRI in a column; None for other nodes, counted as skipped.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from merkhet.core.errors import InputError
 from merkhet.core.strict_json import decode_json
-from merkhet.knowledge._iris import short_name
+from merkhet.knowledge._iris import predicate_name, short_name
 from merkhet.knowledge.chunk import Chunk, ChunkBuilder
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_blocks
 from merkhet.knowledge.sources._literals import YEAR_PRECISION, date_text
@@ -81,10 +81,13 @@ def read_dump(path: Path, context: ReadContext) -> Iterator[Chunk]:
     """
     context.check_options(*_OPTIONS)
     options = {name: context.choice(name, *choices) for name, choices in _OPTIONS.items()}
-    for predicate in context.predicates:
+    predicates = [predicate_name(predicate) for predicate in context.predicates]
+    for predicate in predicates:
         if not _PROPERTY.fullmatch(predicate):
             raise InputError(f"{predicate!r} is not a Wikidata property; use an id such as P39")
-    statements = _StatementReader(context, best=options["rank"] == "best", literals=options["literals"] == "yes")
+    statements = _StatementReader(
+        context, predicates, best=options["rank"] == "best", literals=options["literals"] == "yes"
+    )
     builder = ChunkBuilder("wikidata")
     mentioned_ids: set[str] | None = set() if options["names"] == "used" else None
     for number, line in _entity_lines(path, context):
@@ -227,12 +230,12 @@ def _entity_names(entity: Mapping[str, Any], context: ReadContext) -> Iterator[t
 class _StatementReader:
     """A reader of the statements of an entity as facts."""
 
-    def __init__(self, context: ReadContext, best: bool, literals: bool) -> None:
+    def __init__(self, context: ReadContext, predicates: Sequence[str], best: bool, literals: bool) -> None:
         self._context = context
         self._best_rank_only = best
         self._text_datatypes = (*_TEXTS, *_LITERAL_TEXTS) if literals else _TEXTS
-        self._selected = frozenset(context.predicates)
-        numbers = "|".join(predicate[1:] for predicate in context.predicates)
+        self._selected = frozenset(predicates)
+        numbers = "|".join(predicate[1:] for predicate in predicates)
         self._property_pattern = re.compile(f'P(?:{numbers})"'.encode()) if numbers else None
 
     def may_match(self, line: bytes) -> bool:
