@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from merkhet.analysis.option_models import validate
+from merkhet.core.credentials import register_credentials
 from merkhet.core.errors import FaultList, InputError, did_you_mean, located
 from merkhet.core.files import read_yaml
 from merkhet.core.text_formats import parse_yaml
@@ -169,6 +170,7 @@ def apply_setting(content: dict[str, Any], setting: str) -> None:
 
     Dots in the key separate nested keys. The value is parsed as YAML.
     """
+    register_credentials([setting])
     key, equals, text = setting.partition("=")
     if not equals or not key:
         raise InputError(f"--set {setting}: write key=value, as in --set seed=3")
