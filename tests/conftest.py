@@ -30,6 +30,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("browser")
 
 
+@pytest.fixture(autouse=True)
+def no_secrets() -> Iterator[None]:
+    """Forget the secrets that a test makes known, since they would be removed from what other tests read."""
+    yield
+    from merkhet.core.redaction import forget_secrets
+
+    forget_secrets()
+
+
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
     """Make a folder once per test run and share it between the worker processes.

@@ -344,7 +344,10 @@ def test_the_usual_key_of_a_known_host_is_announced(merkhet, stranger: Stranger,
     assert "is not set" in refusal
     (only,) = said("random", "--model", address)
     assert "is not set" in only
+    # A key that a study names must be set.
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
     named = said(address, chat={"key": "OPENAI_API_KEY"})
+    monkeypatch.delenv("OPENAI_API_KEY")
     assert named[0] == f"merkhet: study/study.yaml {usual}" and named[-1].startswith(f"  {REMEDY}")
     plain = said("chat:m@http://api.openai.com/v1")
     assert plain[0] == f"merkhet: study/study.yaml {usual} (unencrypted)" and plain[-1].startswith(f"  {REMEDY}")

@@ -201,7 +201,7 @@ def test_busy_answers_are_waited_out(ask, proxy, store, monkeypatch):
 
 
 def test_endpoints_that_are_down_are_named(ask, proxy):
-    line = refusal(ask, address="http://user:secret@127.0.0.1:9/sparql?key=hidden", kind=EndpointError)
+    line = refusal(ask, address="http://127.0.0.1:9/sparql?key=hidden", kind=EndpointError)
     assert line.startswith("http://127.0.0.1:9/sparql?... cannot be reached: Connection refused (tried 3 times). ")
     assert "Check the address and the network" in line
     line = refusal(ask, address="http://no-such-host.invalid/sparql", retries=0)
@@ -319,7 +319,8 @@ def test_virtuoso_sorts_inside_where_it_will_not_sort_and_cut(ask, proxy, store)
     assert len(proxy.asked) == requests
 
 
-def test_packed_answers_and_moved_endpoints(ask, proxy, store):
+def test_packed_answers_and_moved_endpoints(ask, proxy, store, monkeypatch):
+    monkeypatch.setenv("SPARQL_LOGIN", "me:secret")
     proxy.behave = lambda query, number: "gzip"
     assert triples(ask()[0]) == expected(store)
     assert "gzip" in proxy.headers[0]["Accept-Encoding"]
@@ -328,8 +329,7 @@ def test_packed_answers_and_moved_endpoints(ask, proxy, store):
         proxy.reset()
         there = ("status", code, "", {"Location": "/elsewhere"})
         proxy.behave = lambda query, number, there=there: there if number % 2 else None
-        address = proxy.address.replace("//", "//me:secret@")
-        assert triples(ask(address=address, cache="no")[0]) == expected(store)
+        assert triples(ask(cache="no", key="SPARQL_LOGIN")[0]) == expected(store)
         assert {headers["Authorization"] for headers in proxy.headers} == {"Basic bWU6c2VjcmV0"}
 
 
@@ -341,12 +341,25 @@ def test_an_answer_beyond_the_byte_limit_makes_the_pages_smaller(ask, proxy, sto
     )
 
 
-def test_a_password_that_the_endpoint_repeats_is_not_shown(ask, proxy):
-    address = proxy.address.replace("//", "//me:hunter2@") + "?token=0123456789"
+def test_a_password_that_the_endpoint_repeats_is_not_shown(ask, proxy, monkeypatch):
+    monkeypatch.setenv("SPARQL_LOGIN", "me:hunter2")
+    address = proxy.address + "?token=0123456789"
     for code in (400, 403, 500):
         proxy.behave = lambda query, number, code=code: ("status", code, "no me:hunter2, 0123456789", {})
-        line = refusal(ask, address=address, cache="no", retries=0)
-        assert f"HTTP {code}: no me:(the key), (the key)" in line
+        line = refusal(ask, address=address, cache="no", retries=0, key="SPARQL_LOGIN")
+        assert f"HTTP {code}: no (the key), (the key)" in line
+
+
+def test_a_token_is_sent_and_a_login_in_the_address_is_refused(ask, proxy, store, monkeypatch):
+    monkeypatch.setenv("SPARQL_LOGIN", "token-for-this-endpoint")
+    assert triples(ask(cache="no", key="SPARQL_LOGIN")[0]) == expected(store)
+    assert {headers["Authorization"] for headers in proxy.headers} == {"Bearer token-for-this-endpoint"}
+    line = refusal(ask, key="token-in-place-of-a-variable", kind=InputError)
+    assert "the option 'key' must be the name of an environment variable" in line
+    assert "token-in-place" not in line
+    line = refusal(ask, address=proxy.address.replace("//", "//me:hunter2@"), kind=InputError)
+    assert "contains a user or password" in line
+    assert "hunter2" not in line
 
 
 @pytest.mark.parametrize("address", ["http://me:hunter2/x@h/", "http://[hunter2/", "http://h:hunter2/"])

@@ -35,7 +35,10 @@ def run_command() -> None:
     the exit code to 1.
     """
     os.environ.setdefault(*SPINS)
-    code = _run()
+    from merkhet.cli.redacted_streams import redacted_streams
+
+    with redacted_streams(sys.argv[1:]):
+        code = _run()
     sys.exit(code if flush_output() else code or 1)
 
 

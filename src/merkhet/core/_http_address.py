@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import string
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
+from merkhet.core.credentials import basic_authorization
 from merkhet.core.http_response import Response
-from merkhet.core.redaction import display_address
+from merkhet.core.redaction import display_address, register_address, register_headers
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
@@ -53,7 +53,7 @@ class Request:
     target: Target
     body: bytes | None
     headers: Mapping[str, str]
-    credentials: Mapping[str, str]
+    credentials: Mapping[str, str] = field(repr=False)
     """Headers that hold a key."""
 
 
@@ -63,27 +63,20 @@ class Proxy:
 
     host: str
     port: int
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Credentials of the proxy; empty if the proxy needs none."""
 
 
 def parse_target(address: str) -> Target:
-    """Parse an http or https address; raise ValueError for another scheme or a malformed address."""
+    """Parse an http or https address without user and password; raise ValueError for any other address."""
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("the address must begin with http:// or https:// and name a host")
+    if parts.username is not None:
+        raise ValueError("the address must not contain a user or password")
     port = parts.port or (443 if parts.scheme == "https" else 80)
     path = _quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""))
-    return Target(Origin(parts.scheme, parts.hostname, port), path, parts.netloc.rpartition("@")[2])
-
-
-def basic_authorization(address: str) -> dict[str, str]:
-    """Return the header with the user and password of an address; empty if the address has none."""
-    parts = urlsplit(address)
-    if parts.username is None:
-        return {}
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
-    return {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+    return Target(Origin(parts.scheme, parts.hostname, port), path, parts.netloc)
 
 
 def redirect(request: Request, response: Response) -> Request | None:
@@ -101,10 +94,7 @@ def redirect(request: Request, response: Response) -> Request | None:
     old = request.target
     try:
         # Headers are decoded as Latin-1.
-        address = urljoin(old.url, _quote(location, "iso-8859-1"))
-        new = parse_target(address)
-        if urlsplit(address).username is not None:
-            return None
+        new = parse_target(urljoin(old.url, _quote(location, "iso-8859-1")))
     except ValueError:
         return None
     if new.netloc != old.netloc or (old.origin.scheme, new.origin.scheme) == ("https", "http"):
@@ -133,11 +123,14 @@ def find_proxy(origin: Origin) -> Proxy | None:
     if not address or origin.host in _LOCAL_HOSTS or urllib.request.proxy_bypass(origin.netloc):
         return None
     address = address if "://" in address else f"http://{address}"
+    register_address(address)
     parts = urlsplit(address)
     if not parts.hostname:
         return None
-    authorization = basic_authorization(address).get("Authorization")
-    headers = {"Proxy-Authorization": authorization} if authorization else {}
+    headers = {}
+    if parts.username is not None:
+        headers["Proxy-Authorization"] = basic_authorization(unquote(parts.username), unquote(parts.password or ""))
+        register_headers(headers)
     return Proxy(parts.hostname, parts.port or 8080, headers)
 
 

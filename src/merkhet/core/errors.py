@@ -6,14 +6,19 @@ import difflib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from merkhet.core.redaction import redact_message
+
 MAX_FAULTS = 20
 """Maximum number of faults that one error describes."""
 
 
 class MerkhetError(Exception):
-    """A requested operation failed (exit code 1)."""
+    """A requested operation failed (exit code 1). The message shows no secret."""
 
     exit_code = 1
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(redact_message(text) if isinstance(text, str) else text for text in arguments))
 
 
 class InputError(MerkhetError):
@@ -33,8 +38,8 @@ class FaultsError(InputError):
             count: Number of all faults.
             remedy: Advice for all faults, as the last line.
         """
-        super().__init__(tuple(faults), count, remedy)
-        self.faults, self.count, self.remedy = tuple(faults), count, remedy
+        self.faults, self.count, self.remedy = tuple(map(redact_message, faults)), count, redact_message(remedy)
+        super().__init__(self.faults, count, self.remedy)
 
     def __str__(self) -> str:
         lines = [" ".join(fault.splitlines()) for fault in self.faults[:MAX_FAULTS]]

@@ -18,6 +18,7 @@ from typing import Any
 
 from merkhet.core import interrupts
 from merkhet.core.errors import InputError, MerkhetError
+from merkhet.core.redaction import redact
 from merkhet.core.text_formats import parse_json, parse_yaml
 
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -206,9 +207,9 @@ def explain_write_error(error: Exception, target: Path) -> InputError | None:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write a text file atomically."""
+    """Write a text file atomically, without secrets."""
     with atomic_path(target) as path:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(redact(text), encoding="utf-8")
 
 
 def write_json(target: Path, content: Any) -> None:

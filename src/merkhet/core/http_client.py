@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from merkhet.core._http_address import (
     Origin,
     Request,
-    basic_authorization,
     describe_location,
     find_proxy,
     parse_target,
@@ -27,7 +26,14 @@ from merkhet.core._http_reading import TooManyBytesError, read_blocks
 from merkhet.core.errors import first_line
 from merkhet.core.http_response import Response, redirect_note
 from merkhet.core.http_retry import RetryableError
-from merkhet.core.redaction import Redactor, address_secrets, header_secrets
+from merkhet.core.redaction import (
+    public_cause,
+    redact,
+    redact_blocks,
+    redact_message,
+    register_address,
+    register_headers,
+)
 from merkhet.core.version import __version__
 
 _ERROR_BYTES = 1 << 17
@@ -84,10 +90,10 @@ class HttpClient:
     Connections that the server keeps open are reused. Credentials are sent only to the host of the address.
 
     Args:
-        address: The http or https address. Its user and password, if any, become credentials.
+        address: The http or https address, without user and password.
         limits: The limits of a response.
         headers: Headers of every request.
-        credentials: Headers that hold a key.
+        credentials: Headers that hold a key. They are registered as secrets.
         max_redirects: The number of redirects that a request follows.
 
     Raises:
@@ -104,16 +110,17 @@ class HttpClient:
         max_redirects: int = 0,
     ) -> None:
         self._limits, self._max_redirects = limits, max_redirects
+        register_address(address)
         self._target = parse_target(address)
         self._headers = {"User-Agent": f"merkhet/{__version__}", "Accept-Encoding": "gzip", **(headers or {})}
-        self._credentials = {**basic_authorization(address), **(credentials or {})}
-        self._redact = Redactor((*address_secrets(address), *header_secrets(self._credentials)))
+        self._credentials = dict(credentials or {})
+        register_headers(self._credentials)
         self._idle: dict[Origin, list[Connection]] = defaultdict(list)
         self._tls_context: ssl.SSLContext | None = None
         self._lock = threading.Lock()
 
     def post(self, body: bytes, content_type: str) -> Response:
-        """Send a body and return the complete response, whatever its status.
+        """Send a body and return the complete response without secrets, whatever its status.
 
         Raises:
             HttpError: No complete response arrived; the subclass gives the reason.
@@ -145,7 +152,9 @@ class HttpClient:
                 exchange.close()
                 request, location = redirected, response.location
                 response, blocks = exchange.enter_context(self._exchange(request, deadline, location))
-            yield response, blocks
+            # Not earlier: the headers of a redirect lead to the next request.
+            headers = {name: redact(value) for name, value in response.headers.items()}
+            yield replace(response, headers=headers, reason=redact(response.reason)), blocks
 
     def close(self) -> None:
         """Close all idle connections; call after the last request of all threads."""
@@ -157,7 +166,10 @@ class HttpClient:
 
     @contextmanager
     def _exchange(self, request: Request, deadline: float, location: str) -> Iterator[tuple[Response, Iterator[bytes]]]:
-        """Send a request and yield its response; ``location`` is the address that redirects have led to, if any."""
+        """Send a request and yield its response, whose headers may hold secrets.
+
+        ``location`` is the address that redirects have led to, if any.
+        """
         with self._explain_errors(location):
             connection = self._reuse(request.target.origin) or self._open(request.target.origin, deadline, location)
         received = None
@@ -166,11 +178,11 @@ class HttpClient:
                 received = connection.send(request, deadline)
                 blocks = self._read_blocks(received, location)
                 response_headers = {name.lower(): value for name, value in received.getheaders()}
-                response = Response(received.status, b"", response_headers, received.reason, location, self._redact)
+                response = Response(received.status, b"", response_headers, received.reason, location)
                 if not response.is_success:
                     response = replace(response, body=_read_error(received))
                     if next_location := describe_location(request, response):
-                        response = replace(response, location=self._redact(next_location)[:_DETAIL_LENGTH])
+                        response = replace(response, location=redact_message(next_location)[:_DETAIL_LENGTH])
             yield response, blocks if response.is_success else iter(())
         finally:
             reusable = received is not None and received.isclosed() and not received.will_close
@@ -186,7 +198,7 @@ class HttpClient:
         with self._explain_errors(location):
             if received.length is not None and received.length > self._limits.max_bytes:
                 raise TooManyBytesError
-            yield from read_blocks(received, self._limits.max_bytes)
+            yield from redact_blocks(read_blocks(received, self._limits.max_bytes))
 
     @contextmanager
     def _explain_errors(self, location: str) -> Iterator[None]:
@@ -195,11 +207,13 @@ class HttpClient:
         try:
             yield
         except TimeoutError as error:
-            raise ResponseTimeoutError(f"no reply in time{note}") from error
+            raise ResponseTimeoutError(f"no reply in time{note}") from public_cause(error)
         except TooManyBytesError as error:
-            raise ResponseTooLargeError(f"the reply is larger than {self._limits.max_bytes:,} bytes{note}") from error
+            raise ResponseTooLargeError(
+                f"the reply is larger than {self._limits.max_bytes:,} bytes{note}"
+            ) from public_cause(error)
         except _BREAKS as error:
-            raise BrokenResponseError(self._describe(error) + note) from error
+            raise BrokenResponseError(self._describe(error) + note) from public_cause(error)
 
     def _reuse(self, origin: Origin) -> Connection | None:
         """Return an idle connection that is still open; servers routinely close idle connections."""
@@ -219,9 +233,9 @@ class HttpClient:
             note = redirect_note(location)
             raise CertificateError(f"its certificate is not trusted ({error.verify_message}){note}") from error
         except _BREAKS as error:
-            detail = self._redact(getattr(error, "strerror", None) or first_line(error))[:_DETAIL_LENGTH]
+            detail = redact_message(getattr(error, "strerror", None) or first_line(error))[:_DETAIL_LENGTH]
             note = redirect_note(location)
-            raise ConnectError(self._describe(error) + note, detail + note) from error
+            raise ConnectError(self._describe(error) + note, detail + note) from public_cause(error)
 
     def _get_tls_context(self) -> ssl.SSLContext:
         with self._lock:
@@ -229,7 +243,8 @@ class HttpClient:
                 self._tls_context = ssl.create_default_context()
             return self._tls_context
 
-    def _describe(self, error: Exception) -> str:
+    @staticmethod
+    def _describe(error: Exception) -> str:
         if isinstance(error, TimeoutError):
             return "no reply in time"
         if isinstance(error, ConnectionRefusedError):
@@ -241,8 +256,8 @@ class HttpClient:
         if isinstance(error, ConnectionError):
             return "the connection was dropped"
         if isinstance(error, MalformedResponseError):
-            return self._redact(str(error))[:_DETAIL_LENGTH]
-        return self._redact(f"{type(error).__name__}: {first_line(error)}")[:_DETAIL_LENGTH]
+            return redact_message(str(error))[:_DETAIL_LENGTH]
+        return redact_message(f"{type(error).__name__}: {first_line(error)}")[:_DETAIL_LENGTH]
 
 
 def _read_error(received: http.client.HTTPResponse) -> bytes:
@@ -250,7 +265,7 @@ def _read_error(received: http.client.HTTPResponse) -> bytes:
     blocks: list[bytes] = []
     try:
         # Not a comprehension: the blocks before a break are kept.
-        for block in read_blocks(received, _ERROR_BYTES):
+        for block in redact_blocks(read_blocks(received, _ERROR_BYTES)):
             blocks.append(block)
     except (*_BREAKS, TooManyBytesError):
         pass

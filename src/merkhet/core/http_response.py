@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 
 @dataclass(frozen=True)
 class Response:
-    """An HTTP response with a decompressed body."""
+    """An HTTP response with a decompressed body, without secrets."""
 
     status: int
     body: bytes = b""
@@ -22,8 +22,6 @@ class Response:
     """Reason phrase of the status line."""
     location: str = ""
     """Address that the last redirect leads to, without secrets and query; empty without a redirect."""
-    redact: Callable[[str], str] = field(default=str, repr=False, compare=False)
-    """Function that removes the keys of the request from a text; apply it before quoting a response in a message."""
 
     @property
     def is_success(self) -> bool:

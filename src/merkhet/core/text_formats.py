@@ -75,7 +75,7 @@ def parse_yaml(text: str, where: str) -> Any:
         _refuse_unwritable(content, where)
         return content
     except yaml.YAMLError as error:
-        raise InputError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise InputError(f"{where} is not valid YAML: {_describe_yaml_error(error)}") from None
     except RecursionError as error:
         raise InputError(f"{where} is not valid YAML: {_TOO_DEEP}") from error
     except _YAML_VALUE_ERRORS as error:
@@ -85,6 +85,16 @@ def parse_yaml(text: str, where: str) -> Any:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _describe_yaml_error(error: yaml.YAMLError) -> str:
+    """Describe an error with its place, but without the line itself, which may contain a key."""
+    parts = []
+    for text, mark in (("context", "context_mark"), ("problem", "problem_mark")):
+        description, place = getattr(error, text, None), getattr(error, mark, None)
+        if description:
+            parts.append(f"{description} (line {place.line + 1}, column {place.column + 1})" if place else description)
+    return ", ".join(parts) or first_line(error)
 
 
 def _c_loader(text: str) -> Any:

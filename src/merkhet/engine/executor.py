@@ -17,6 +17,7 @@ from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.files import explain_write_error, file_digest, is_disk_full, refuse_foreign_folder, write_json
 from merkhet.core.ids import digest
 from merkhet.core.progress import Progress
+from merkhet.core.redaction import redact_message
 from merkhet.core.version import __version__
 from merkhet.engine.plan import AnyStep, Plan, StepContext, step_identity
 from merkhet.engine.shared_tables import release_tables
@@ -273,6 +274,14 @@ class _LogFile(logging.FileHandler):
             super().close()
 
 
+class _LogFormatter(logging.Formatter):
+    """Log formatter that removes secrets from messages, from their arguments and from tracebacks."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a log record without secrets."""
+        return redact_message(super().format(record))
+
+
 class _WarningPrinter(logging.Handler):
     """Log handler that prints warnings as progress messages."""
 
@@ -282,13 +291,13 @@ class _WarningPrinter(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the message of a log record."""
-        self.progress.say(f"  {record.getMessage()}")
+        self.progress.say(redact_message(f"  {record.getMessage()}"))
 
 
 @contextmanager
 def _logging_to(folder: Path, progress: Progress) -> Iterator[None]:
     handler = _LogFile(folder / "log.txt", encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("merkhet")
     level = root.level
     handlers = (handler, _WarningPrinter(progress))

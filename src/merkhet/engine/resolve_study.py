@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.compute_engines import ASK_ENGINES, BUILD_ENGINES, AskEngine, Engines, choose_engines
+from merkhet.core.credentials import refuse_study_credentials
 from merkhet.core.errors import InputError, did_you_mean, located
 from merkhet.core.files import path_exists
 from merkhet.core.registry import Registry
@@ -108,6 +109,8 @@ def resolve_study(request: Request, suites: Registry, *, with_models: bool = Tru
     overrides = _overrides(request)
     content.update(overrides)
     typed.update(overrides)
+    with located(where):
+        refuse_study_credentials(content, with_models=with_models)
     requested = make_study(content, where)
     if file is not None:
         from merkhet.engine.permissions import check_permissions

@@ -10,6 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from merkhet.analysis.option_models import validate
+from merkhet.core.credentials import register_credentials
 from merkhet.core.errors import FaultList, InputError, did_you_mean, located
 from merkhet.core.files import read_yaml
 from merkhet.core.text import truncate
@@ -173,6 +174,7 @@ def apply_setting(content: dict[str, Any], setting: str) -> None:
 
     Dots in the key separate nested keys. The value is parsed as YAML.
     """
+    register_credentials([setting])
     key, equals, text = setting.partition("=")
     shown = truncate(setting, _SETTING_LENGTH)
     if not equals or not key:

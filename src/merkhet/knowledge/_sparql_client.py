@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import urldefrag, urlencode
 
+from merkhet.core.credentials import basic_authorization, read_credential, refuse_user_info
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.files import atomic_path, cache_folder
 from merkhet.core.http_client import (
@@ -27,7 +28,7 @@ from merkhet.core.http_client import (
 from merkhet.core.http_response import Response
 from merkhet.core.http_retry import RetriesExhaustedError, RetryableError, RetryPolicy, retry
 from merkhet.core.ids import digest
-from merkhet.core.redaction import display_address
+from merkhet.core.redaction import display_address, redact_message, register_secret
 from merkhet.core.text import printable
 from merkhet.core.version import __version__
 from merkhet.knowledge._sparql_results import (
@@ -105,6 +106,8 @@ class RequestSettings:
     count: bool = True
     """Whether to count the rows first and compare the number of received rows with the count."""
     user_agent: str = USER_AGENT
+    key: str = ""
+    """The environment variable with ``user:password`` or a bearer token; empty if the endpoint needs no login."""
 
 
 class Endpoint:
@@ -118,17 +121,19 @@ class Endpoint:
         """The number of rows that the endpoint returns at most, once it has said so (``X-SPARQL-MaxRows``)."""
         limits = Limits(settings.timeout, settings.max_bytes)
         headers = {"Accept": ACCEPT, "User-Agent": settings.user_agent}
+        refuse_user_info(address)
+        user, credentials = _read_login(settings.key)
         try:
-            self._client = HttpClient(address, limits, headers=headers, max_redirects=_MAX_REDIRECTS)
-        except ValueError as error:
+            self._client = HttpClient(
+                address, limits, headers=headers, credentials=credentials, max_redirects=_MAX_REDIRECTS
+            )
+        except ValueError:
             # The message omits the address and the error, since either may contain a password.
             raise InputError(
                 "the address of the endpoint is not valid; write it as https://HOST/sparql or http://HOST:PORT/sparql"
-            ) from error
+            ) from None
         self.display_name = display_address(address)
-        parts = urlsplit(address)
-        public_address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, parts.query, ""))
-        self._key = [public_address, parts.username, ACCEPT]
+        self._key = [urldefrag(address).url, user, ACCEPT]
 
     def ask(self, text: str, retries: int | None = None) -> list[Row]:
         """Run the query ``text`` and return all result rows, from the cache if possible.
@@ -241,10 +246,10 @@ class Endpoint:
         return rows
 
     def _http_failure(self, response: Response) -> Exception:
-        code, text, pause = response.status, response.redact(response.text), response.retry_after
+        code, text, pause = response.status, response.text, response.retry_after
         message = _error_message(text)
         summary = (
-            f"HTTP {code}: {message}" if message else f"HTTP {code} {response.redact(response.reason)[:200]}".rstrip()
+            f"HTTP {code}: {message}" if message else f"HTTP {code} {redact_message(response.reason)[:200]}".rstrip()
         ) + response.redirect_note
         if _VIRTUOSO_SORT_LIMIT.search(text):
             return SortLimitError(message)
@@ -303,7 +308,7 @@ def _error_message(text: str) -> str:
     lines = [" ".join(line.split()) for line in plain.splitlines() if line.strip()]
     if lines and lines[0].startswith("SPARQL-QUERY"):
         lines = [line for line in lines if "Exception" in line] or lines
-    return lines[0][:200].rstrip(".") if lines else ""
+    return redact_message(lines[0])[:200].rstrip(".") if lines else ""
 
 
 def _without_scripts(text: str) -> str:
@@ -316,3 +321,19 @@ def _without_scripts(text: str) -> str:
         parts.append(text[position : start.start()])
         position = end.end()
     return " ".join([*parts, text[position:]])
+
+
+def _read_login(variable: str) -> tuple[str | None, dict[str, str]]:
+    """Read the login that an environment variable holds.
+
+    Returns:
+        The user, or the variable for a bearer token, which identifies cached responses; and the headers to send.
+    """
+    if not variable:
+        return None, {}
+    login = read_credential(variable, "the option 'key'", "the endpoint")
+    user, separator, password = login.partition(":")
+    if not separator:
+        return variable, {"Authorization": f"Bearer {login}"}
+    register_secret(password)
+    return user, {"Authorization": basic_authorization(user, password)}

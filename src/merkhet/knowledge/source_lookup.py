@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core.compressed_files import format_suffix
+from merkhet.core.credentials import refuse_user_info
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import file_digest, path_exists
 from merkhet.knowledge.chunk import Chunk
@@ -36,10 +37,13 @@ def resolve_source(location: str, folder: Path | None = None) -> tuple[str, Path
     Relative paths are looked up in ``folder``, then in the working directory.
 
     Raises:
-        InputError: The location does not exist, or its suffix does not determine the format.
+        InputError: The location does not exist, its suffix does not determine the format, or it is an address with a
+            user or password.
     """
     from merkhet.knowledge.pack_catalog import embedded_packs
 
+    if "://" in location:
+        refuse_user_info(location)
     source = named_source(location, folder)
     if source is not None:
         target = location.partition("=")[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -17,7 +17,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import disk_full_error, file_digest, is_disk_full, removed_at_interrupt, sync_folder
 from merkhet.core.ids import content_id
 from merkhet.core.progress import Progress, SilentProgress
-from merkhet.core.redaction import display_address
+from merkhet.core.redaction import display_address, redact
 from merkhet.core.version import __version__
 from merkhet.knowledge._staging import Staged, merge_staged, stage_chunks
 from merkhet.knowledge.database import connect, explain_error, in_use_error, sql_literals
@@ -223,7 +223,7 @@ def _record(
             display_address(path) if isinstance(path, str) else path.name,
             source,
             content,
-            json.dumps(settings, ensure_ascii=False),
+            redact(json.dumps({**settings, **_public_addresses(context.options)}, ensure_ascii=False)),
             __version__,
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
             staged.facts,
@@ -244,6 +244,11 @@ def _record(
         examples=context.examples,
         left_out=dict(context.left_out),
     )
+
+
+def _public_addresses(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that are addresses with a query, which may hold a key, without the query."""
+    return {name: display_address(text) for name, text in options.items() if "://" in text and "?" in text}
 
 
 def _describe_content(path: Path | str) -> str:

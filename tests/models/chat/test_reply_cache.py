@@ -5,6 +5,7 @@ import os
 import pytest
 
 from merkhet.core.errors import InputError
+from merkhet.core.redaction import register_secret
 from merkhet.models.chat._reply_cache import ReplyCache
 
 REQUEST = {"model": "m", "messages": []}
@@ -37,3 +38,15 @@ def test_a_place_that_cannot_be_written_to_is_named(tmp_path):
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=r"folder cannot be written to"):
         ReplyCache(tmp_path / "folder")
+
+
+def test_no_key_is_kept_in_requests_and_replies_nor_read_from_an_older_cache(tmp_path):
+    key = "sk-Zq8-not-to-be-kept"
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache.store("older", "here", REQUEST, {"text": f"it is {key}"})
+    register_secret(key)
+    assert cache.find(["older"]) == {"older": {"text": "it is (the key)"}}
+    cache.store("newer", f"http://h/{key}", {"model": key, "messages": [key]}, {"text": key.upper()})
+    [row] = cache.database.execute("select endpoint, model, request, reply from replies where key = 'newer'").fetchall()
+    assert key not in str(row).lower()
+    cache.close()

@@ -43,7 +43,7 @@ from merkhet.knowledge.sparql_queries import (
 
 OPTIONS = (
     *("query", "schema", "endpoint", "class", "single-value"),
-    *("page", "retries", "timeout", "wait", "cache", "count", "user-agent", "max-bytes"),
+    *("page", "retries", "timeout", "wait", "cache", "count", "user-agent", "max-bytes", "key"),
 )
 _FACT_COLUMNS = ("subject", "predicate", "object", "value")
 _OTHER_PREDICATES = "facts of other predicates"
@@ -79,6 +79,7 @@ def read_endpoint(location: str | Path, context: ReadContext) -> Iterator[Chunk]
     * ``wait=1`` is the number of seconds before the first retry; the pause doubles with each further retry;
     * ``timeout=120`` is the maximum number of seconds, and ``max-bytes=2GB`` the maximum size of a response;
     * ``user-agent=...`` is the HTTP user agent;
+    * ``key=VARIABLE`` is the environment variable with the login, ``user:password`` or a bearer token;
     * ``cache=refresh`` ignores cached responses, ``cache=no`` also writes none.
 
     Either all rows are read or none: after a truncated, late or inconsistent response, the rows are requested again in
@@ -154,6 +155,7 @@ def _request_settings(context: ReadContext) -> RequestSettings:
         cache=context.choice("cache", "yes", "no", "refresh"),
         count=context.choice("count", "yes", "no") == "yes",
         user_agent=agent,
+        key=context.option("key"),
     )
 
 

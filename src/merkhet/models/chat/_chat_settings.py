@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -10,13 +11,15 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from merkhet.core.byte_sizes import parse_size
+from merkhet.core.credentials import read_credential, refuse_user_info, require_variable
 from merkhet.core.errors import InputError
 from merkhet.core.ids import digest
+from merkhet.core.redaction import redact
 from merkhet.core.settings import Bounds, PositiveInt, Settings, check_name, setting_types
 from merkhet.models.protocol import ENDPOINT_PREFIX, LOCAL_CHAT_SETTINGS
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DEFAULT_KEYS = {"api.openai.com": "OPENAI_API_KEY"}
+_ADDRESS_EXAMPLE = "write it as http://localhost:8000/v1"
 
 
 @dataclass(frozen=True)
@@ -83,23 +86,26 @@ class ChatSettings(Settings):
         return self.key is None and parts.scheme == "https" and parts.port in (None, 443)
 
     def read_key(self) -> str | None:
-        """Read the API key from its environment variable; None if the endpoint needs no key.
+        """Read the API key from its environment variable, and register it as a secret; None if no key is needed.
 
         Raises:
-            InputError: The variable is not set, or its value is not printable ASCII.
+            InputError: The variable is not set, its value is not printable ASCII, or another setting contains the key.
         """
         variable = self.key_variable
         if variable is None:
             return None
-        key = os.environ.get(variable, "").strip()
-        if not key:
+        if self.key is None and not os.environ.get(variable):
             raise InputError(
                 f"the environment variable {variable} with the key of {self.endpoint} is not set: export {variable}=…"
             )
-        if not key.isascii() or not key.isprintable():
-            raise InputError(
-                f"the environment variable {variable} holds no valid key: it has characters other than printable ASCII"
-            )
+        key = read_credential(variable, "chat.key", self.endpoint)
+        # These are recorded, and sent as parts of every request.
+        for setting in ("endpoint", "name", "key_header", "system", "extra"):
+            text = json.dumps(value) if isinstance(value := getattr(self, setting), Mapping) else str(value)
+            if redact(text) != text:
+                raise InputError(
+                    f"chat.{setting} contains the key, which only the environment may hold; remove it there"
+                )
         return key
 
 
@@ -133,47 +139,47 @@ def _make_settings(model: str, endpoint: str | None, options: dict[str, Any]) ->
             )
     if endpoint is None:
         return ChatSettings(name=model, **options)
-    _check_key_name(options.get("key"))
+    if options.get("key") is not None:
+        require_variable(options["key"], "chat.key")
     settings = ChatSettings(endpoint=_normalize_address(endpoint), name=model, **options)
     if re.search(r"[^A-Za-z0-9-]", settings.key_header):
-        raise InputError(f"chat.key_header must be the name of a header, got {settings.key_header!r}")
+        raise InputError("chat.key_header must be the name of a header, such as api-key")
     return settings
 
 
 def parse_endpoint(model: str) -> tuple[str, str]:
     """Split ``chat:NAME@URL`` into the model's name and the endpoint's URL."""
-    name, separator, endpoint = model.removeprefix(ENDPOINT_PREFIX).rpartition("@")
-    if not separator or not name or "://" not in endpoint:
+    # The last address counts: it may contain a password, and the name may contain an @.
+    match = re.fullmatch(r"(.+)@([^@/:]*://.*)", model.removeprefix(ENDPOINT_PREFIX), re.DOTALL)
+    if match is None:
+        name = re.split("[@:/]", model.removeprefix(ENDPOINT_PREFIX), maxsplit=1)[0]
         raise InputError(
-            f"{model} names no endpoint; write chat:NAME@URL, as in chat:llama3.2@http://localhost:11434/v1"
+            f"{ENDPOINT_PREFIX}{name}… names no endpoint; write chat:NAME@URL, as in "
+            "chat:llama3.2@http://localhost:11434/v1"
         )
-    return name, endpoint
+    return match[1], match[2]
 
 
 def _normalize_address(endpoint: str) -> str:
-    if not endpoint.strip().isprintable():
-        raise InputError(f"the endpoint {endpoint!a} is not a valid address: it has characters that are not printable")
+    endpoint = endpoint.strip()
+    refuse_user_info(endpoint)
+    # What follows the host may be a key.
+    shown = re.split("[?#@]", endpoint, maxsplit=1)[0]
+    if not endpoint.isprintable():
+        raise InputError(f"the endpoint {shown!a} is not a valid address: it has characters that are not printable")
     try:
-        parts = urlsplit(endpoint.strip())
+        parts = urlsplit(endpoint)
         port = parts.port
-    except ValueError as error:
-        raise InputError(f"the endpoint {endpoint!r} is not a valid address ({error})") from error
+    except ValueError:
+        # The error may repeat a password.
+        raise InputError(f"the endpoint is not a valid address; {_ADDRESS_EXAMPLE}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InputError(f"the endpoint {endpoint!r} is not a valid address; write it as http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query or parts.fragment:
+        raise InputError(f"the endpoint {shown!r} is not a valid address; {_ADDRESS_EXAMPLE}")
+    if parts.query or parts.fragment:
         raise InputError(
-            "the endpoint contains a user, a password or a query; put a key into an environment variable, "
-            "and name that variable (key: VARIABLE)"
+            "the endpoint contains a query; put a key into an environment variable, and name that variable "
+            "(key: VARIABLE)"
         )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = parts.path.rstrip("/").removesuffix("/chat/completions")
     return f"{parts.scheme}://{host}{f':{port}' if port else ''}{path}"
-
-
-def _check_key_name(key: Any) -> None:
-    # The message does not repeat the value: it may be the key.
-    if key is not None and not (isinstance(key, str) and _VARIABLE.fullmatch(key) and not key.startswith("sk_")):
-        raise InputError(
-            "chat.key must be the name of an environment variable that holds the key, as in "
-            "key: OPENAI_API_KEY; never write a key into a study"
-        )

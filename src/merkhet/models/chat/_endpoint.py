@@ -18,6 +18,7 @@ from merkhet.core.http_client import CertificateError, HttpClient, Limits
 from merkhet.core.http_response import Response
 from merkhet.core.http_retry import RetriesExhaustedError, RetryableError, RetryPolicy, retry
 from merkhet.core.records import Question
+from merkhet.core.redaction import redact_content
 from merkhet.core.spooled_file import SpooledFile
 from merkhet.core.text import counted
 from merkhet.core.text_formats import LargeReplyError, parse_reply
@@ -312,7 +313,7 @@ def _read_completion(file: SpooledFile) -> dict[str, Any] | None:
     """Parse a reply; return None if it is not a chat completion, so that no other reply stays in memory."""
     with _PARSING:
         try:
-            content = parse_reply(file.read())
+            content = redact_content(parse_reply(file.read()))
         except LargeReplyError as error:
             reason = str(error)
         else:

@@ -13,6 +13,7 @@ from typing import Any
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import cache_folder
 from merkhet.core.ids import digest
+from merkhet.core.redaction import redact
 
 FILE = "replies.sqlite"
 
@@ -59,14 +60,15 @@ class ReplyCache:
                     chunk = list(keys[start : start + 500])
                     marks = ", ".join("?" * len(chunk))
                     rows = self.database.execute(f"select key, reply from replies where key in ({marks})", chunk)
-                    replies.update({key: json.loads(reply) for key, reply in rows})
+                    replies.update({key: json.loads(redact(reply)) for key, reply in rows})
         except (sqlite3.DatabaseError, ValueError, TypeError) as error:
             raise self._failure(error) from error
         return replies
 
     def store(self, key: str, endpoint: str, request: Mapping[str, Any], reply: Mapping[str, Any]) -> None:
-        """Store a reply unless the cache already has a reply with this key."""
-        row = (key, endpoint, request["model"], _to_json(request), _to_json(reply), time.time())
+        """Store a reply unless the cache already has a reply with this key; neither shows a secret."""
+        texts = (endpoint, request["model"], _to_json(request), _to_json(reply))
+        row = (key, *map(redact, texts), time.time())
         try:
             with self.lock:
                 self.database.execute("insert or ignore into replies values (?, ?, ?, ?, ?, ?)", row)

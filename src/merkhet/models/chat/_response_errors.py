@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from merkhet.core.http_response import Response
+from merkhet.core.redaction import redact_message
 from merkhet.core.text_formats import parse_reply
 
 TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
@@ -57,7 +58,7 @@ def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
 
 
 def error_message(response: Response) -> str:
-    """Return the endpoint's error message as one line of at most 300 characters, with API keys redacted."""
+    """Return the endpoint's error message as one line of at most 300 characters."""
     content = parse_reply(response.body)
     message: Any = content
     if isinstance(content, dict):
@@ -65,4 +66,5 @@ def error_message(response: Response) -> str:
         if isinstance(message, dict):
             message = message.get("message") or message
     text = " ".join(str(message if content is not None else response.text).split())
-    return response.redact(text)[:300] or "the response is empty"
+    # Parsing decodes escapes, and the text may join values.
+    return redact_message(text)[:300] or "the response is empty"

@@ -12,6 +12,7 @@ from typing import Any
 from merkhet.core import SLOT
 from merkhet.core.errors import MerkhetError, first_line
 from merkhet.core.records import Answer, Question
+from merkhet.core.redaction import redact_message
 from merkhet.core.text import counted, finite_or_none
 from merkhet.models.placeholders import PSEUDOWORD_MARKS, replace_pseudowords
 from merkhet.models.protocol import FillsSlots, Model, NeedsAllQuestions, WritesAnswers
@@ -209,7 +210,7 @@ class Player:
         except MerkhetError as error:
             return {"model": name, "error": str(error)}
         except Exception as error:  # Model code may raise any error; the page shows the error.
-            return {"model": name, "error": f"{type(error).__name__}: {first_line(error)}"}
+            return {"model": name, "error": redact_message(f"{type(error).__name__}: {first_line(error)}")}
 
     def _model(self, job: _Job, name: str) -> Model:
         if name not in self._models:
