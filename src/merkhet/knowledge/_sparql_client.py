@@ -84,6 +84,10 @@ class _TemporaryError(RetryableError):
         self.final = final
 
 
+class DeadlineError(OverloadError):
+    """A response that was not complete within the timeout."""
+
+
 class SortLimitError(OverloadError):
     """Refusal of a Virtuoso endpoint to sort this many rows in a query with LIMIT."""
 
@@ -238,7 +242,7 @@ class Endpoint:
         except ConnectError as error:
             raise _TemporaryError(f"cannot be reached: {error.detail}", UnreachableError) from error
         except ResponseTimeoutError as error:
-            raise OverloadError(f"no complete answer within {self.settings.timeout:g} s") from error
+            raise DeadlineError(f"no complete answer within {self.settings.timeout:g} s") from error
         except ResponseTooLargeError as error:
             raise OverloadError(str(error)) from error
         except HttpError as error:

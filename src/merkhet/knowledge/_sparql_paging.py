@@ -12,6 +12,7 @@ from merkhet.core.text import counted
 from merkhet.knowledge._row_digests import RowDigests
 from merkhet.knowledge._select_query import COUNT
 from merkhet.knowledge._sparql_client import (
+    DeadlineError,
     Endpoint,
     EndpointError,
     OverloadError,
@@ -280,7 +281,7 @@ class PagedQuery:
         raise _UnstableOrderError(f"after {self._next} rows the next page does not continue where the last one ended")
 
     def _request_page(self, page_size: int, offset: int) -> tuple[list[Row], int]:
-        """Request a page; if the endpoint is overloaded, halve the page size and try again.
+        """Request a page; if the endpoint is overloaded, request a smaller page.
 
         Returns:
             The rows, and the page size of the last request.
@@ -317,7 +318,7 @@ class PagedQuery:
                         "Narrow the query (fewer predicates, a class), raise timeout=, or import a dump instead."
                     ) from error
                 overloaded.append(text)
-                self.size = page_size = max(smallest, page_size // 2)
+                self.size = page_size = max(smallest, page_size // _divisor(error))
                 self.endpoint.say(f"{self._where}: {error}; requesting pages of {page_size} rows")
             except InputError as error:
                 if not self._by_hash or isinstance(error, EndpointError):
@@ -335,6 +336,11 @@ class PagedQuery:
                 for text in overloaded:
                     self.endpoint.write_cache(text, {"lower": page_size})
                 return rows, page_size
+
+
+def _divisor(error: OverloadError) -> int:
+    # Few attempts, because each waits for the whole timeout.
+    return 8 if isinstance(error, DeadlineError) else 2
 
 
 def _key(row: Row) -> str:
