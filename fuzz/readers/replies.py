@@ -207,12 +207,9 @@ def _ask_sparql(reply: bytes, place: Place) -> None:
     sender = _sender()
     sender.reply = reply
     os.environ[_KEY_VARIABLE] = f"user:{_KEY}"
-    # Endpoints without the option take the login from the address.
-    by_option = "key=VARIABLE" in (read_endpoint.__doc__ or "")
-    login = "" if by_option else f"user:{quote(_KEY, safe='')}@"
     options = {
-        **({"key": _KEY_VARIABLE} if by_option else {}),
-        "endpoint": f"http://{login}127.0.0.1:{sender.port}/sparql",
+        "key": _KEY_VARIABLE,
+        "endpoint": f"http://127.0.0.1:{sender.port}/sparql",
         "retries": "0",
         "wait": "0",
         "cache": "no",

@@ -126,6 +126,6 @@ def test_what_the_command_line_says_is_judged(said, code, kind, monkeypatch, tmp
         sys.stderr.write(said)
         sys.exit(code)
 
-    monkeypatch.setattr(merkhet.cli, "main", main)
+    monkeypatch.setattr(merkhet.cli, "run_command", main)
     target = Target("x", lambda data, place: None, (b"x",), command=lambda data, place: ["x"])
     assert harness.try_input(target, b"x", tmp_path, command=True).kind == kind
