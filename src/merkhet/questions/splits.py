@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from merkhet.core.errors import MAX_FAULTS, FaultList, InputError
+from merkhet.knowledge.memory_limit import open_in_memory
 
 _RESOLUTION = 2**52
 _SEPARATOR = "chr(31)"
@@ -50,7 +50,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
     Raises:
         InputError: Questions in different splits share a fact, a pair of entities or a prompt.
     """
-    with duckdb.connect() as connection:
+    with open_in_memory() as connection:
         connection.register("questions", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
         connection.register("facts", facts.select(["fact_id", "subject", "predicate", "object"]))
         connection.execute(
