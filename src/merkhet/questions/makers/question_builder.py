@@ -21,7 +21,7 @@ QUESTION_COLUMNS = (
     *("split", "entities"),
 )
 """Columns of the table ``made`` of questions, which contain texts or lists of texts."""
-MAX_ASKED_FACTS = 300_000
+MAX_ASKED_FACTS = 100_000
 """Number of facts that questions are made from by default; of more facts, as many are sampled."""
 _SENTENCES_AT_ONCE = 64
 """Maximum number of templates in one SQL query."""
