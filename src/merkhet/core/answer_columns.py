@@ -41,7 +41,7 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array | None:
     """Convert the values of a column; return None if one of them has another type."""
     if not pa.types.is_list(kind):
         return pa.array(values, kind) if _have_types(values, kind) else None
-    if not all(type(value) is tuple for value in values):
+    if not set(map(type, values)) <= {tuple}:
         return None
     flat = list(chain.from_iterable(values))
     return _lists(values, pa.array(flat, kind.value_type)) if _have_types(flat, kind.value_type) else None
@@ -51,16 +51,16 @@ def _ranked_column(values: list[Any]) -> pa.Array | None:
     """Convert rankings, each of which many answers may share, so that it is converted once."""
     by_id = {id(value): value for value in values}
     distinct = list(by_id.values())
-    if not all(type(value) is tuple for value in distinct):
+    if not set(map(type, distinct)) <= {tuple}:
         return None
     pairs = list(chain.from_iterable(distinct))
-    if not all(type(pair) is tuple and len(pair) == 2 for pair in pairs):
+    if not (set(map(type, pairs)) <= {tuple} and set(map(len, pairs)) <= {2}):
         return None
     texts, scores = [text for text, _ in pairs], [score for _, score in pairs]
     if not _have_types(texts, pa.string()) or not _have_types(scores, pa.float64()):
         return None
     kind = ANSWERS.schema.field("ranked").type.value_type
-    structs = pa.StructArray.from_arrays([pa.array(texts, pa.string()), pa.array(scores, pa.float64())], list(kind))
+    structs = pa.StructArray.from_arrays([pa.array(texts, pa.string()), pa.array(scores, pa.float64())], fields=list(kind))
     lists = _lists(distinct, structs)
     if len(distinct) == len(values):
         return lists

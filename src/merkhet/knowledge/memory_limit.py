@@ -12,12 +12,13 @@ from pathlib import Path
 
 import duckdb
 
+from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import scratch_folder
 
 _RESERVED_BYTES = 500 * 10**6
 """Memory that Python, its libraries and the Arrow tables of questions need beside DuckDB."""
-_IN_MEMORY_DIVISOR = 3
-"""A database in memory gets DuckDB's share divided by this number, because a knowledge base is usually open beside it."""
+_IN_MEMORY_DIVISOR = 2
+"""A database in memory gets DuckDB's share divided by this number: a knowledge base is usually open beside it."""
 _BYTES_PER_THREAD = 128 * 10**6
 """Memory that each thread of DuckDB needs; with less, sorts and joins of several threads run out of memory."""
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
@@ -82,14 +83,23 @@ def open_temporary() -> duckdb.DuckDBPyConnection:
     return open_duckdb(Path(tempfile.mkdtemp(dir=limit.folder)) / "temporary.duckdb")
 
 
-def open_in_memory() -> duckdb.DuckDBPyConnection:
-    """Connect to a new database in memory, for queries on Arrow tables; it spills to disk under a memory limit."""
-    connection, limit = duckdb.connect(), _current.get()
-    if limit is not None:
-        limit_connection(connection, limit.share // _IN_MEMORY_DIVISOR)
-        quoted = str(limit.folder).replace("'", "''")
-        connection.execute(f"set temp_directory = '{quoted}'")
-    return connection
+@contextmanager
+def open_in_memory() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connect to a new database in memory, for queries on Arrow tables; it spills to disk under a memory limit.
+
+    Raises:
+        InputError: The memory limit is too low.
+    """
+    limit = _current.get()
+    with duckdb.connect() as connection:
+        if limit is not None:
+            limit_connection(connection, limit.share // _IN_MEMORY_DIVISOR)
+            quoted = str(limit.folder).replace("'", "''")
+            connection.execute(f"set temp_directory = '{quoted}'")
+        try:
+            yield connection
+        except duckdb.OutOfMemoryException as error:
+            raise InputError(f"out of memory ({first_line(error)}). Raise the limit with --memory.") from error
 
 
 def limit_connection(connection: duckdb.DuckDBPyConnection, share: int) -> None:

@@ -125,7 +125,7 @@ class RandomBaseline(_WritingBaseline):
             if not group:
                 yield CandidateScores(index, unusable=NO_GOLD)
                 continue
-            ranked = tuple(zip([texts[column] for column in row], best_scores, strict=True))
+            ranked = tuple(zip(map(texts.__getitem__, row), best_scores, strict=True))
             right = tuple([texts[column] for column in group])
             for method in methods:
                 yield RankedCandidates(index, method, ranked, right, tuple(gold_ranks[end - len(group) : end]))
