@@ -1,7 +1,7 @@
-"""Measures how fast baselines rank large sets of candidates, up to the files of answers; optionally an older merkhet too.
+"""Measures how fast baselines rank large sets of candidates, up to the files of answers.
 
-``--against FOLDER`` names the ``src`` of another checkout, which is measured in turn with this one. Old ways are given
-fewer questions: rates are compared, and they do not depend on the number of questions. The clock counts the processor's
+``--against FOLDER`` names the ``src`` of another checkout, which is measured in turn with this one. It is given fewer
+questions: rates are compared, and they do not depend on the number of questions. The clock counts the processor's
 seconds of the process, so that other work on the machine changes little.
 """
 
@@ -16,7 +16,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measuring import ROOT, Ratio, Table, arguments, child_environment, finish, median_with_spread, parse, ratio, run_child
+from measuring import (
+    Ratio,
+    Table,
+    arguments,
+    child_environment,
+    finish,
+    median_with_spread,
+    parse,
+    ratio,
+    run_child,
+)
 
 WIDTH, QUESTIONS, SETS = 20_000, 50_000, 8
 QUICK_WIDTH, QUICK_QUESTIONS = 500, 600
@@ -46,11 +56,14 @@ def make_questions(count: int, width: int, sets: int) -> tuple[list[Any], list[d
         )
         template = f"relation-{number % sets}/1"
         prompt = f"The thing number {number} is [MASK]."
-        questions.append(
-            Question(f"q_{number}", "completion", prompt, answers, answers[0], candidates, "en", template)
-        )
+        questions.append(Question(f"q_{number}", "completion", prompt, answers, answers[0], candidates, "en", template))
     counts = [
-        {"task": "completion", "relation": f"relation-{part}", "answer": names[part][number], "count": 1 + 999 // (number + 1)}
+        {
+            "task": "completion",
+            "relation": f"relation-{part}",
+            "answer": names[part][number],
+            "count": 1 + 999 // (number + 1),
+        }
         for part in range(sets)
         for number in range(0, width, 3)
     ]
@@ -116,6 +129,8 @@ def main() -> None:
                         in_child((name, sets), few, width, options.against, Path(temporary))
                     )
     ratios: dict[str, Ratio] = {f"{label} / before": ratio(rates[label], older[label]) for label in older}
+    first = next(iter(rates))
+    ratios |= {f"{label} / {first}": ratio(rates[label], rates[first]) for label in rates if label != first}
     rows = [
         [
             label,
@@ -132,7 +147,7 @@ def main() -> None:
     ]
     table = Table("Baselines that rank", ("baseline", "questions/s", "before", "÷ before"), rows, notes)
     seconds = {label: [1 / rate for rate in values] for label, values in rates.items()}
-    finish("baselines", options, table, seconds, ratios, {"rates": rates, "before": older, "root": str(ROOT.name)})
+    finish("baselines", options, table, seconds, ratios, {"rates": rates, "before": older})
 
 
 if __name__ == "__main__":

@@ -166,7 +166,10 @@ def test_random_ranks_are_uniform_and_independent() -> None:
 
 
 def test_random_writes_what_it_ranks_first() -> None:
-    model, questions = RandomBaseline(), [question for question in make_questions(30) if question.answers[0] != "no candidate"]
+    model, questions = (
+        RandomBaseline(),
+        [question for question in make_questions(30) if question.answers[0] != "no candidate"],
+    )
     written = {answer.index: answer.text for answer in model.write_answers(questions, model.methods)}
     ranked = {answer.question_id: answer.prediction for answer in rank_candidates(model, questions)}
     assert [written[number] for number in range(len(questions))] == [ranked[one.question_id] for one in questions]

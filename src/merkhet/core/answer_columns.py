@@ -60,7 +60,9 @@ def _ranked_column(values: list[Any]) -> pa.Array | None:
     if not _have_types(texts, pa.string()) or not _have_types(scores, pa.float64()):
         return None
     kind = ANSWERS.schema.field("ranked").type.value_type
-    structs = pa.StructArray.from_arrays([pa.array(texts, pa.string()), pa.array(scores, pa.float64())], fields=list(kind))
+    structs = pa.StructArray.from_arrays(
+        [pa.array(texts, pa.string()), pa.array(scores, pa.float64())], fields=list(kind)
+    )
     lists = _lists(distinct, structs)
     if len(distinct) == len(values):
         return lists
