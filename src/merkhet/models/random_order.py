@@ -57,5 +57,5 @@ class RandomOrders:
         mixed = keys + (digits * np.uint64(_ROUNDS) + np.uint64(number + 1)) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        digits: Keys = (mixed ^ (mixed >> np.uint64(31))) % self.base
-        return digits
+        drawn: Keys = (mixed ^ (mixed >> np.uint64(31))) % self.base
+        return drawn
