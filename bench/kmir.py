@@ -20,11 +20,13 @@ def build(scale: float, paraphrases: int | None, place: Path, repeats: int, *, q
     """``merkhet build kmir`` of a world of this size, each time in a fresh process; what its card counts."""
     import json
 
+    every_fact = ("--set", f"options.asked={10**9}")
     with tempfile.TemporaryDirectory(dir=place) as folder:
         world, out = Path(folder) / "world", Path(folder) / "questions"
         make = [sys.executable, str(ROOT / "bench" / "kmir_world.py"), "--folder", str(world), "--scale", str(scale)]
         run_child(make, child_environment())
         command = [sys.executable, "-m", "merkhet", "build", "kmir", "--knowledge", str(world), "--out", str(out)]
+        command += every_fact
         command += ["--set", f"options.paraphrases={paraphrases}"] if paraphrases else []
         children = [run_child(command, child_environment(), measures_memory=not quick) for _ in range(repeats)]
         card = json.loads((out / "card.json").read_text(encoding="utf-8"))

@@ -31,6 +31,8 @@ BENCHMARKS = {
     "engines": False,
     "asking_scale": False,
     "questions_scale": False,
+    "baselines": False,
+    "build_memory": False,
     "interval_coverage": False,
 }
 """The benchmarks in their order, and whether each is measured against peers."""

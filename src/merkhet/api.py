@@ -192,6 +192,7 @@ def build(
         trust: Whether the suite and the sources of a study file may be foreign code, as in :func:`run`.
     """
     from merkhet.engine.build_step import make_questions
+    from merkhet.knowledge.memory_limit import limited_memory
     from merkhet.questions.data_card import write_card
 
     folder = Path(out)
@@ -215,7 +216,8 @@ def build(
         trust=trust,
     )
     resolved = resolve_study(request, SUITES, with_models=False)
-    questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)
+    with limited_memory(resolved.engines.build.memory):
+        questions = make_questions(resolved.suite, resolved.study, resolved.home, resolved.engines.build)
     # The card is written first. If this process is killed, the card shows that the folder may be overwritten.
     write_card(_card(resolved, questions), folder)
     write_questions(questions, folder)

@@ -153,3 +153,18 @@ def test_explorer_asks_for_every_view_and_agrees_with_plain_scans(tmp_path):
         *("by task", "search, few hits", "by model and result", "facets", "question", "compare")
     }
     assert found["details"]["2,000 questions × 2 models"]["megabytes on disk"] > 0
+
+
+@pytest.mark.slow
+def test_baselines_are_timed_with_one_and_with_several_sets(tmp_path):
+    printed, found = run_benchmark("baselines", tmp_path, "--repeats", "1", peers=False)
+    check_common("baselines", printed, found)
+    assert set(found["timings"]) >= {"frequency, 1 set", "frequency, 8 sets", "random, 8 sets", "constant, 1 set"}
+
+
+@pytest.mark.slow
+def test_building_with_little_memory_is_measured_around_the_number_of_facts(tmp_path):
+    printed, found = run_benchmark("build_memory", tmp_path, "--repeats", "1", peers=False)
+    check_common("build_memory", printed, found)
+    assert set(found["timings"]) == {f"quickstart, {n:,} facts" for n in (3999, 4000, 4001)} | {"kmir, 4,000 facts"}
+    assert all(peak > 50 for peaks in found["details"]["peak_mb"].values() for peak in peaks)

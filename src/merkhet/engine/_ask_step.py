@@ -37,6 +37,8 @@ MIN_CHAT_BLOCK = 4096
 
 Blocks are large because replies are cached one by one, and because each block waits for its slowest reply.
 """
+MIN_BASELINE_BLOCK = 4096
+"""Minimum number of questions in a block for a baseline, which answers them faster than a file is written."""
 MAX_BLOCKS = 256
 
 
@@ -96,13 +98,14 @@ def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlo
     compares_senses = getattr(PROBES.get(params.probe, home), "compares_senses", False)
     if params.matching_form_only:
         questions = [question for question in questions if bool(question.words) == compares_senses]
-    is_chat = params.kind == CHAT_KIND
     min_block = MIN_SENSE_BLOCK if compares_senses else MIN_BLOCK
-    size = max(MIN_CHAT_BLOCK if is_chat else min_block, -(-len(questions) // MAX_BLOCKS))
+    # Endpoints and baselines have no batches, so their blocks may be of any size.
+    unbatched_block = {CHAT_KIND: MIN_CHAT_BLOCK, "baseline": MIN_BASELINE_BLOCK}.get(params.kind)
+    size = max(unbatched_block or min_block, -(-len(questions) // MAX_BLOCKS))
     if params.shard:
         number, count = params.shard
-        # A shard gets whole blocks, which keeps the batches of a single process. Endpoints have no batches.
-        dealt = list(_in_blocks(questions, min_block if is_chat else size))
+        # A shard gets whole blocks, which keeps the batches of a single process.
+        dealt = list(_in_blocks(questions, size if unbatched_block is None else min_block))
         questions = [question for block in dealt[number - 1 :: count] for question in block]
     return QuestionBlocks(question_set, run_questions, questions, list(_in_blocks(questions, size)))
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from merkhet.core.answer_columns import make_answer_table
 from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import MerkhetError
 from merkhet.core.records import Answer, Question
-from merkhet.core.schemas import ANSWERS, make_table
 from merkhet.core.text import counted
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
@@ -26,6 +26,8 @@ from merkhet.probes.probe_support import Probe, bind_options
 from merkhet.training.artifact import TrainingArtifact
 
 logger = logging.getLogger("merkhet.engine")
+
+_SECONDS_BETWEEN_REPORTS = 0.05
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class Asker:
         """Load the model of a job.
 
         Args:
-            on_answer: Called with the argument 1 when a question is answered.
+            on_answer: Called with the number of questions that were answered since its last call.
         """
         self.params = job.params
         self.probe = job.probe()
@@ -238,11 +240,15 @@ class Asker:
         started = time.perf_counter()
         answers: list[Answer] = []
         answered: set[str] = set()
+        reported, reported_at = 0, started
         for answer in self.probe(self.model, block, list(self.params.methods)):
             answers.append(answer)
-            if answer.question_id not in answered:
-                answered.add(answer.question_id)
-                self.on_answer(1)
+            answered.add(answer.question_id)
+            # A report takes longer than a baseline's answer.
+            if len(answered) > reported and (now := time.perf_counter()) - reported_at >= _SECONDS_BETWEEN_REPORTS:
+                self.on_answer(len(answered) - reported)
+                reported, reported_at = len(answered), now
+        self.on_answer(len(answered) - reported)
         answers.sort(key=lambda answer: position[answer.question_id])
         self.statistics.asking_seconds += time.perf_counter() - started
         self.statistics.questions += len(block)
@@ -254,4 +260,4 @@ class Asker:
                 f"the probe {self.params.probe} gave no answer to {counted(len(missing), 'question')}; "
                 "it must return an answer, or the reason as unusable, for each question"
             )
-        return make_table(ANSWERS, [answer.as_row() for answer in answers])
+        return make_answer_table(answers)

@@ -18,6 +18,7 @@ from merkhet.engine.question_origin import ORIGIN, find_origin, published_files
 from merkhet.engine.study import Study
 from merkhet.engine.suite import Suite
 from merkhet.engine.suite_options import SplitOptions
+from merkhet.knowledge.memory_limit import limited_memory
 from merkhet.questions.answer_counts import TRAINING_SPLITS, add_unasked_counts, without_asked_training
 from merkhet.questions.losses import summarize_losses
 from merkhet.questions.question_files import (
@@ -72,6 +73,11 @@ class StudyParams:
 
 def build_questions(context: StepContext[BuildParams, BuildRuntime]) -> None:
     """Write the questions of a study into the run's folder, with training questions in a separate file."""
+    with limited_memory(context.runtime.engine.memory):
+        _write_asked(context)
+
+
+def _write_asked(context: StepContext[BuildParams, BuildRuntime]) -> None:
     study, suite = context.params.study, context.runtime.suite
     question_set = make_questions(suite, study, context.home, context.runtime.engine)
     asked, training = select_asked(suite, question_set, study)

@@ -12,6 +12,7 @@ import duckdb
 from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import disk_full_error
 from merkhet.core.version import __version__
+from merkhet.knowledge.memory_limit import open_duckdb
 
 FORMAT = "1"
 CONTENT_COLUMNS = 'subject, predicate, object, value, unit, "start", "end", domain, source, rule, premises'
@@ -150,7 +151,7 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     if read_only:
         _require_file(path)
     try:
-        connection = duckdb.connect(str(path), read_only=read_only)
+        connection = open_duckdb(path, read_only=read_only)
     except duckdb.Error as error:
         raise explain_error(error, path) from error
     try:

@@ -13,6 +13,7 @@ from merkhet.core.schemas import FACTS, NAMES, validate
 from merkhet.knowledge._staging import merge_staged, stage_chunks
 from merkhet.knowledge.chunk import Chunk, Predicate
 from merkhet.knowledge.database import FACT_COLUMNS, NAME_COLUMNS, connect, create_tables, define_macros, explain_error
+from merkhet.knowledge.memory_limit import open_temporary
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
 from merkhet.knowledge.source_reader import ReadContext
 
@@ -28,7 +29,7 @@ class KnowledgeBase:
         context: ReadContext | None = None,
     ) -> None:
         if connection is None:
-            connection = duckdb.connect()
+            connection = open_temporary()
             define_macros(connection)
             create_tables(connection)
             connection.execute("attach ':memory:' as staging")

@@ -21,6 +21,7 @@ from merkhet.core.redaction import display_address, redact
 from merkhet.core.version import __version__
 from merkhet.knowledge._staging import Staged, merge_staged, stage_chunks
 from merkhet.knowledge.database import connect, explain_error, in_use_error, sql_literals
+from merkhet.knowledge.memory_limit import current_share
 from merkhet.knowledge.source_lookup import STORE_SUFFIX, read_source, resolve_source
 from merkhet.knowledge.source_reader import ReadContext
 
@@ -81,7 +82,7 @@ def import_knowledge(
         predicates: Predicates to import; empty for all.
         options: Options that the sources define.
         skip_bad: Whether bad rows are skipped and counted; otherwise bad rows end the import.
-        memory: Memory limit of DuckDB.
+        memory: Memory limit of DuckDB, unless :func:`limited_memory` sets one.
         progress: Receiver of progress reports.
 
     Raises:
@@ -98,7 +99,8 @@ def import_knowledge(
         if isinstance(path, Path) and path.resolve() == into.resolve():
             raise InputError(f"{into} cannot be imported into itself; name another file with --into")
     with _staging_connection(into) as connection:
-        connection.execute(f"set memory_limit = '{memory}'")
+        if current_share() is None:
+            connection.execute(f"set memory_limit = '{memory}'")
         staged_sources = []
         for index, location in enumerate(locations):
             context = ReadContext(

@@ -21,10 +21,13 @@ def expected_ranks(scores: FloatArray, golds: IntArray) -> tuple[FloatArray, Int
     ways to break the tie, the rank of the candidate is b + (t + 1) / 2; its optimistic rank is b + 1, and its
     pessimistic rank is b + t.
     """
-    order = np.sort(scores)
-    gold_scores = scores[golds]
-    better = len(scores) - np.searchsorted(order, gold_scores, side="right")
-    ties = len(scores) - np.searchsorted(order, gold_scores, side="left") - better
+    return expected_ranks_in(np.sort(scores), scores[golds])
+
+
+def expected_ranks_in(ordered: FloatArray, gold_scores: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return the expected ranks and tie group sizes of gold candidates, given all scores in ascending order."""
+    better = len(ordered) - np.searchsorted(ordered, gold_scores, side="right")
+    ties = len(ordered) - np.searchsorted(ordered, gold_scores, side="left") - better
     return better + (ties + 1) / 2.0, ties.astype(np.int64)
 
 

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from merkhet.core.ids import derived_seed, digest
 from merkhet.core.records import Question
-from merkhet.models.protocol import ANSWER_LENGTH, CandidateScores, FloatArray, WrittenAnswer, refuse_questions
+from merkhet.models.protocol import (
+    ANSWER_LENGTH,
+    NO_GOLD,
+    CandidateScores,
+    FloatArray,
+    IntArray,
+    RankedCandidates,
+    WrittenAnswer,
+    refuse_questions,
+)
+from merkhet.models.random_order import RandomOrders
+from merkhet.models.sorted_candidates import SharedCache, sort_candidates
 
-_MAX_CACHED_LISTS = 1000
+_MAX_CACHED_SCORES = 2**22
+_MAX_HASHED = 100
+"""Number of candidates up to which a random score is a hash of the candidate; longer lists are in a random order."""
 
 
 class Baseline:
@@ -57,20 +71,79 @@ class _WritingBaseline(Baseline):
 
 
 class RandomBaseline(_WritingBaseline):
-    """Baseline that guesses: a candidate's score is a hash of the seed, the question and the candidate."""
+    """Baseline that guesses.
+
+    A candidate's score is a hash of the seed, the question and the candidate. More than 100 candidates are put into a
+    random order instead, which depends on the seed and the question, and in which a rank costs the same in a list of
+    any length; their scores are evenly spaced.
+    """
 
     methods: tuple[str, ...] = ("uniform",)
     writing_methods = comparing_methods = methods
 
     def __init__(self, name: str = "random", seed: int = 0) -> None:
-        super().__init__(name, "merkhet random baseline", 1, seed)
+        super().__init__(name, "merkhet random baseline", 2, seed)
         self.seed = seed
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Draw scores in [0, 1), which are reproducible for each question and candidate."""
         for index, question in enumerate(questions):
-            draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
-            yield CandidateScores(index, {method: np.array(draws) for method in methods})
+            scores = self._order_scores(question) if len(question.candidates) > _MAX_HASHED else self._hash(question)
+            yield CandidateScores(index, dict.fromkeys(methods, scores))
+
+    def rank_candidates(
+        self, questions: Sequence[Question], methods: Sequence[str], count: int
+    ) -> Iterator[CandidateScores | RankedCandidates]:
+        """Rank long lists of candidates by their random order, and score short lists."""
+        by_list: dict[int, list[int]] = defaultdict(list)
+        for index, question in enumerate(questions):
+            if len(question.candidates) > _MAX_HASHED:
+                by_list[id(question.candidates)].append(index)
+            else:
+                yield CandidateScores(index, dict.fromkeys(methods, self._hash(question)))
+        for indices in by_list.values():
+            yield from self._rank_list(questions, indices, methods, count)
+
+    def _rank_list(
+        self, questions: Sequence[Question], indices: Sequence[int], methods: Sequence[str], count: int
+    ) -> Iterator[CandidateScores | RankedCandidates]:
+        """Rank the candidates of questions that share one list."""
+        candidates = sort_candidates(questions[indices[0]].candidates)
+        texts, length = candidates.texts, len(candidates.texts)
+        golds = [candidates.gold_columns(questions[index].answers) for index in indices]
+        keys = np.array([self._key(questions[index]) for index in indices], dtype=np.uint64)
+        sizes = list(map(len, golds))
+        columns = np.array([column for group in golds for column in group], dtype=np.int64)
+        orders = RandomOrders(length)
+        ranks = orders.ranks(np.repeat(keys, sizes), columns)
+        best_ranks = np.arange(min(count, length))
+        best = orders.numbers(np.repeat(keys, len(best_ranks)), np.tile(best_ranks, len(keys)))
+        best_scores = _spaced(best_ranks, length).tolist()
+        ends = np.cumsum(sizes).tolist()
+        gold_ranks = (ranks + 1.0).tolist()
+        for index, group, end, row in zip(indices, golds, ends, best.reshape(len(keys), -1).tolist(), strict=True):
+            if not group:
+                yield CandidateScores(index, unusable=NO_GOLD)
+                continue
+            ranked = tuple(zip(map(texts.__getitem__, row), best_scores, strict=True))
+            right = tuple([texts[column] for column in group])
+            for method in methods:
+                yield RankedCandidates(index, method, ranked, right, tuple(gold_ranks[end - len(group) : end]))
+
+    def _hash(self, question: Question) -> FloatArray:
+        draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
+        return np.array(draws)
+
+    def _order_scores(self, question: Question) -> FloatArray:
+        candidates = sort_candidates(question.candidates)
+        length = len(candidates.texts)
+        keys = np.full(length, self._key(question), dtype=np.uint64)
+        scores = np.empty(length)
+        scores[candidates.order] = _spaced(RandomOrders(length).ranks(keys, np.arange(length)), length)
+        return scores
+
+    def _key(self, question: Question) -> int:
+        return derived_seed(self.seed, question.question_id)
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Draw random scores, like :meth:`score_candidates`."""
@@ -89,12 +162,15 @@ class ConstantBaseline(Baseline):
 
     def __init__(self, name: str = "constant") -> None:
         super().__init__(name, "merkhet constant baseline", 1)
+        self._zeros: dict[int, FloatArray] = {}
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
-        """Score every candidate 0; questions with equally many candidates share one array."""
-        by_count = {count: np.zeros(count) for count in {len(question.candidates) for question in questions}}
+        """Score every candidate 0; all questions with equally many candidates share one array."""
         for index, question in enumerate(questions):
-            yield CandidateScores(index, dict.fromkeys(methods, by_count[len(question.candidates)]))
+            count = len(question.candidates)
+            if count not in self._zeros:
+                self._zeros[count] = _shared(np.zeros(count))
+            yield CandidateScores(index, dict.fromkeys(methods, self._zeros[count]))
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Score every sentence 0, like :meth:`score_candidates`."""
@@ -115,18 +191,26 @@ class FrequencyBaseline(_WritingBaseline):
     def __init__(self, name: str = "frequency") -> None:
         super().__init__(name, "merkhet frequency baseline", 2)
         self._counts: dict[tuple[str, str], Counter[str]] = {}
+        self._scores: SharedCache[FloatArray] = SharedCache(_MAX_CACHED_SCORES)
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
         """Use the run's answer counts; ``questions`` are ignored."""
         self._counts = _count_answers(frequencies)
+        self._scores.clear()
 
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Score each candidate by the number of times it is right in the same relation, among the counted answers."""
         for index, question in enumerate(questions):
             keys = (question.task, question.relation), (question.task, question.task)
-            counts = next((self._counts[key] for key in keys if self._counts.get(key)), Counter())
-            scores = np.array([float(counts[text]) for text in question.candidates])
+            key = next((key for key in keys if self._counts.get(key)), None)
+            scores = self._scores.get(
+                (question.candidates,), key, len(question.candidates), partial(self._score, key, question.candidates)
+            )
             yield CandidateScores(index, dict.fromkeys(methods, scores))
+
+    def _score(self, key: tuple[str, str] | None, candidates: tuple[str, ...]) -> FloatArray:
+        counts = self._counts[key] if key is not None else Counter()
+        return _shared(np.array([float(counts[text]) for text in candidates]))
 
 
 class TrainFrequencyBaseline(Baseline):
@@ -146,7 +230,7 @@ class TrainFrequencyBaseline(Baseline):
         self.seed = seed
         self._frequency_ranks: dict[tuple[str, str], dict[str, int]] = {}
         self._draws: dict[tuple[str, str], FloatArray] = {}
-        self._scores: dict[tuple[str, str, tuple[str, ...]], list[FloatArray]] = {}
+        self._scores: SharedCache[list[FloatArray]] = SharedCache(_MAX_CACHED_SCORES)
 
     def prepare(self, questions: Sequence[Question], frequencies: Sequence[Mapping[str, Any]]) -> None:
         """Use the run's answer counts; ``questions`` are ignored. Without counts, every order is random."""
@@ -159,12 +243,14 @@ class TrainFrequencyBaseline(Baseline):
     def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Score training answers above 1, and other candidates by a random number between 0 and 1 in each repeat."""
         for index, question in enumerate(questions):
-            key = (question.task, question.relation, question.candidates)
-            if key not in self._scores:
-                if len(self._scores) >= _MAX_CACHED_LISTS:
-                    self._scores.clear()
-                self._scores[key] = self._score(*key)
-            for repeat, scores in enumerate(self._scores[key]):
+            key = (question.task, question.relation)
+            shuffles = self._scores.get(
+                (question.candidates,),
+                key,
+                self.shuffles * len(question.candidates),
+                partial(self._score, *key, question.candidates),
+            )
+            for repeat, scores in enumerate(shuffles):
                 yield CandidateScores(index, dict.fromkeys(methods, scores), repeat=repeat)
 
     def describe(self) -> dict[str, str | int | float]:
@@ -184,7 +270,18 @@ class TrainFrequencyBaseline(Baseline):
                 # Every random order is followed by its reverse, which reduces the variance of the mean over repeats.
                 self._draws[task, text] = np.stack([drawn, 1.0 - drawn], axis=1).ravel()
             scores[:, index] = self._draws[task, text]
-        return list(scores)
+        return [_shared(row) for row in scores]
+
+
+def _shared(scores: FloatArray) -> FloatArray:
+    """Make an array read-only, so that it is ranked once for all questions."""
+    scores.flags.writeable = False
+    return scores
+
+
+def _spaced(ranks: IntArray, length: int) -> FloatArray:
+    """Return scores between 0 and 1 that are evenly spaced in the order of ranks, the best first."""
+    return 1.0 - (ranks + 0.5) / length
 
 
 def _count_answers(frequencies: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str], Counter[str]]:

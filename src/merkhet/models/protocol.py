@@ -24,6 +24,10 @@ ANSWER_LENGTH = 8
 """The maximum number of tokens of a written answer, and the number of masks in the slot of a masked model."""
 
 
+NO_GOLD = "no right answer among the candidates"
+"""The reason why a question cannot be ranked if none of its right answers is a candidate."""
+
+
 @dataclass(frozen=True)
 class CandidateScores:
     """Scores of one question's candidates by each method, or the reason why the question has no scores."""
@@ -31,7 +35,10 @@ class CandidateScores:
     index: int
     """The index of the question in the list passed to the model."""
     by_method: dict[str, FloatArray] | None = None
-    """For each method, the scores of all candidates; higher means likelier."""
+    """For each method, the scores of all candidates; higher means likelier.
+
+    A read-only array is ranked once for all questions that share it, in whatever block they are asked.
+    """
     unusable: str | None = None
     """The reason why the model cannot be asked this question; None if it can."""
     repeat: int | None = None
@@ -59,6 +66,34 @@ class Model(Protocol):
 
     def describe(self) -> dict[str, str | int | float]:
         """Describe the model (parameters, dtype, device) for the record of a run."""
+
+
+@dataclass(frozen=True)
+class RankedCandidates:
+    """The best candidates of one question and the ranks of its right answers, without ties."""
+
+    index: int
+    """The index of the question in the list passed to the model."""
+    method: str
+    ranked: tuple[tuple[str, float], ...]
+    """The best candidates with their scores."""
+    golds: tuple[str, ...]
+    """The right answers among the candidates."""
+    gold_ranks: tuple[float, ...]
+    """The rank of each answer in ``golds``."""
+
+
+@runtime_checkable
+class RanksCandidates(Protocol):
+    """A model that ranks long lists of candidates without scoring each candidate."""
+
+    def rank_candidates(
+        self, questions: Sequence[Question], methods: Sequence[str], count: int
+    ) -> Iterator[CandidateScores | RankedCandidates]:
+        """Rank the candidates of each question as :meth:`Model.score_candidates` scores them.
+
+        A question gets either its scores, or its ``count`` best candidates by each method.
+        """
 
 
 @dataclass(frozen=True)

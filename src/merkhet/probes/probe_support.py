@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar, get_type_hints
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.records import Answer, Question
 from merkhet.core.settings import check_value
-from merkhet.models.protocol import CandidateScores, FilledSlot, Model, WrittenAnswer
+from merkhet.models.protocol import CandidateScores, FilledSlot, Model, RankedCandidates, WrittenAnswer
 
 TOP_K = 25
 """The maximum number of ranked candidates that an answer records."""
 
-Result = TypeVar("Result", CandidateScores, FilledSlot, WrittenAnswer)
+Result = TypeVar("Result", CandidateScores, CandidateScores | RankedCandidates, FilledSlot, WrittenAnswer)
 
 
 class Probe(Protocol):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.schemas import FREQUENCIES, make_table, validate
+from merkhet.knowledge.memory_limit import open_in_memory
 
 TRAINING_SPLITS = ("train", "dev")
 NO_COUNTS = "answers are counted in training questions or in facts that no question asks about, and there are none"
@@ -50,7 +50,7 @@ def _count_unasked_answers(pool: pa.Table, asked: pa.Table, facts: pa.Table, tra
     if not pool.num_rows or pc.all(is_asked).as_py():
         return make_table(FREQUENCIES, [])
     columns = ["question_id", "task", "prompt", "target", "facts", "qset", "template", "split", "words"]
-    with duckdb.connect() as connection:
+    with open_in_memory() as connection:
         connection.register("asked", asked.select(columns))
         connection.register("unasked", pool.filter(pc.invert(is_asked)).select(columns))
         connection.register("facts", facts.select(["fact_id", "subject", "object", "value", "premises"]))

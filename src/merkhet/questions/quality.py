@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from merkhet.core import SLOT
 from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
+from merkhet.knowledge.memory_limit import open_in_memory
 from merkhet.knowledge.store import KnowledgeBase
 
 MAX_ANSWER_TOKENS = 8
@@ -269,7 +269,7 @@ def _is_first_of_prompt(table: pa.Table, tasks: Sequence[str]) -> pa.Array:
 def _select_rows(table: pa.Table, columns: list[str], query: str, parameters: Mapping[str, Any]) -> pa.Array:
     """Return the row numbers that an SQL query over the table ``questions`` selects."""
     numbered = table.select(columns).append_column("row", pa.array(np.arange(table.num_rows)))
-    with duckdb.connect() as connection:
+    with open_in_memory() as connection:
         connection.register("questions", numbered)
         return _combined(connection.sql(query, params=dict(parameters)).to_arrow_table()["row"])
 

@@ -12,7 +12,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +21,7 @@ from merkhet.core.files import write_text
 from merkhet.core.ids import digest
 from merkhet.core.templating import render_page
 from merkhet.core.text import counted, show_hidden
+from merkhet.knowledge.memory_limit import open_in_memory
 from merkhet.questions.quality import filter_counts
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sense_text import bracketed_words, fill_word
@@ -91,7 +91,7 @@ def draw_sample(questions: QuestionSet, count: int, seed: int) -> list[dict[str,
         )
         select row from sample order by task, lot, question_id
     """
-    with duckdb.connect() as connection:
+    with open_in_memory() as connection:
         connection.register("questions", table.select(["row", "task", "template", "question_id"]))
         rows = connection.sql(query, params={"seed": str(seed), "count": count}).to_arrow_table()["row"]
     sample = questions.questions.take(rows).to_pylist()

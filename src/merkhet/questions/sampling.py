@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.core.schemas import QUESTIONS, validate
+from merkhet.knowledge.memory_limit import open_in_memory
 
 
 def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
@@ -20,7 +20,7 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
     gets a second one. After that, domains take turns, and so do the relations in a domain. A sample contains every
     smaller sample, and does not depend on the order of ``questions``.
     """
-    with duckdb.connect() as connection:
+    with open_in_memory() as connection:
         connection.register("pool", questions)
         sample = connection.sql(
             """with asked as (

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from merkhet.core.errors import MAX_FAULTS, FaultList, InputError
+from merkhet.knowledge.memory_limit import open_in_memory
 
 _RESOLUTION = 2**52
 _SEPARATOR = "chr(31)"
@@ -50,7 +50,7 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
     Raises:
         InputError: Questions in different splits share a fact, a pair of entities or a prompt.
     """
-    with duckdb.connect() as connection:
+    with open_in_memory() as connection:
         connection.register("questions", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
         connection.register("facts", facts.select(["fact_id", "subject", "predicate", "object"]))
         connection.execute(
@@ -96,9 +96,12 @@ def _refuse_straddling(connection: Any, query: str, rule: str) -> None:
         for end in ("first", "last")
     )
     connection.execute(
-        f"""create or replace temp table straddling as with rows as ({query})
-        select {ends} from rows r join questions q using (question_id) left join facts f using (fact_id)
-        group by key having min(r.split) <> max(r.split) order by all"""
+        # In two steps: ordering the questions of every key needs much more memory than comparing their splits.
+        f"""create or replace temp table straddling as with rows as ({query}),
+        mixed as (select key from rows group by key having min(split) <> max(split))
+        select {ends} from rows r semi join mixed using (key)
+        join questions q using (question_id) left join facts f using (fact_id)
+        group by key order by all"""
     )
     [(count,)] = connection.execute("select count(*) from straddling").fetchall()
     rows = connection.execute(f"select * from straddling limit {MAX_FAULTS}").fetchall()

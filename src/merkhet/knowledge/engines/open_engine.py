@@ -12,6 +12,7 @@ from merkhet.core.files import disk_full_error
 from merkhet.knowledge.database import LITERAL, TIME_KEY, count_rows, sql_literals
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
+from merkhet.knowledge.memory_limit import duckdb_share, limit_connection
 
 _MAX_FACTS_IN_32_BITS = 2**30
 """The maximum number of stated facts for which stated and inferred facts have 32-bit numbers."""
@@ -25,7 +26,7 @@ def open_tables(connection: duckdb.DuckDBPyConnection, engine: Engine | None, na
     """
     if engine is None or engine.name == "duckdb":
         if engine is not None and engine.memory:
-            connection.execute(f"set memory_limit = '{engine.memory}'")
+            limit_connection(connection, duckdb_share(engine.memory))
         yield DuckTables(connection, wide=count_rows(connection, "facts") > _MAX_FACTS_IN_32_BITS)
         return
     from merkhet.knowledge.engines._spark_session import open_spark_tables

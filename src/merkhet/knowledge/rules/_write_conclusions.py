@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.relational_engine import Tables
+from merkhet.knowledge.memory_limit import current_share
 
 MAX_IN_MEMORY = 8_000_000
-"""The maximum number of facts and terms for arrays, which need some 60 bytes for each."""
+"""The maximum number of facts and terms for arrays, without a memory limit."""
+_BYTES_EACH = 160
+"""Memory that arrays need for each fact and term."""
 _ID_LENGTH = 22
 _CHUNK_ROWS = 983_040  # A multiple of DuckDB's row group size; partial row groups would be written twice.
 _BATCH_ROWS = 61_440  # Several threads write several batches at once.
@@ -43,7 +46,9 @@ def store_conclusions(
         premises: The names of the premise columns.
         timed: Whether any fact has a time.
     """
-    if isinstance(tables, DuckTables) and tables.count("facts_now") + tables.count("terms") <= MAX_IN_MEMORY:
+    share = current_share()
+    most = MAX_IN_MEMORY if share is None else min(MAX_IN_MEMORY, share // 2 // _BYTES_EACH)
+    if isinstance(tables, DuckTables) and tables.count("facts_now") + tables.count("terms") <= most:
         _store_from_arrays(connection, rules, premises, timed=timed)
         return
     make_conclusions(tables, rules, premises, timed=timed)

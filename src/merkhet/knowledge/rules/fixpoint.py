@@ -19,6 +19,7 @@ from merkhet.knowledge import _iris as iris
 from merkhet.knowledge.database import open_database, sql_literals
 from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.engines.relational_engine import Tables
+from merkhet.knowledge.memory_limit import limited_memory
 from merkhet.knowledge.rules._contradictions import Contradiction, find_contradictions, find_cycles
 from merkhet.knowledge.rules._fact_numbering import earliest_end, latest_start, number_facts, term_numbers
 from merkhet.knowledge.rules._rule_compiler import MAX_PREMISES, Axioms, RuleCompiler, axiom_table, premise_columns
@@ -72,7 +73,8 @@ def infer(
     """
     selected = select_rules(rules)
     declared = declared or DeclaredRules()
-    with open_database(store, read_only=False) as connection:
+    memory = engine.memory if engine is not None else None
+    with limited_memory(memory), open_database(store, read_only=False) as connection:
         connection.execute("begin")
         _delete_conclusions(connection)
         _insert_declared_axioms(connection, declared)

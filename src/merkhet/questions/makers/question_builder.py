@@ -21,10 +21,8 @@ QUESTION_COLUMNS = (
     *("split", "entities"),
 )
 """Columns of the table ``made`` of questions, which contain texts or lists of texts."""
-MANY_FACTS = 2_000_000
-"""Number of facts above which questions are made from a sample of them."""
-DEFAULT_ASKED_FACTS = 100_000
-"""Default number of sampled facts if there are more than ``MANY_FACTS``."""
+MAX_ASKED_FACTS = 100_000
+"""Number of facts that questions are made from by default; of more facts, as many are sampled."""
 _SENTENCES_AT_ONCE = 64
 """Maximum number of templates in one SQL query."""
 
@@ -45,10 +43,9 @@ class MakerOptions:
     shares: Mapping[str, float] | None = None
     """Share of the facts in each split; None puts all facts into the split ``test``."""
     asked: int | None = None
-    """Number of facts to make questions from, sampled by id.
+    """Number of facts to make questions from, sampled by id; None means ``MAX_ASKED_FACTS``.
 
-    None means all facts, or 100,000 if there are more than two million. Candidates come from the sampled
-    facts only. All facts determine which answers are right and unique."""
+    Candidates come from the sampled facts only. All facts determine which answers are right and unique."""
     choices: int | None = None
     """Number of candidates of a completion question.
 
@@ -114,13 +111,13 @@ class QuestionBuilder:
 
     @property
     def is_large(self) -> bool:
-        """Whether there are more than ``MANY_FACTS`` facts."""
-        return self.fact_count > MANY_FACTS
+        """Whether there are more facts than questions are made from by default."""
+        return self.fact_count > MAX_ASKED_FACTS
 
     @property
     def asked_count(self) -> int:
         """Approximate number of facts that questions are made from."""
-        return min(self.fact_count, self.options.asked or (DEFAULT_ASKED_FACTS if self.is_large else self.fact_count))
+        return min(self.fact_count, self.options.asked or MAX_ASKED_FACTS)
 
     def asked_sql(self, fact: str = "fact_id") -> str:
         """Return an SQL condition for the facts that questions are made from."""

@@ -37,6 +37,6 @@ class KmirOptions(SplitOptions):
         4, ge=1, description="number of groupings of categories and numbers for distinction and comparison"
     )
     asked: int | None = Field(
-        None, ge=1, description="number of facts that questions are made of (all; 100,000 of more than two million)"
+        None, ge=1, description="number of facts that questions are made of (all, but at most 100,000)"
     )
     splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")

@@ -16,6 +16,7 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.recall_schemas import SYMBOLS
 from merkhet.core.schemas import validate
 from merkhet.knowledge.database import define_macros
+from merkhet.knowledge.memory_limit import open_in_memory
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.losses import Loss
 from merkhet.suites.lama_tk.questions.wordings import Wordings, read_wordings
@@ -151,7 +152,7 @@ def draw_sql(seed: int, *parts: str) -> str:
 @contextmanager
 def open_workbench(**tables: pa.Table) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open an in-memory database with the given tables and the SQL macros for times."""
-    with duckdb.connect() as connection:
+    with open_in_memory() as connection:
         define_macros(connection)
         for name, table in tables.items():
             connection.register(name, table)
