@@ -258,7 +258,7 @@ class _RowReader:
         for row in page:
             kinds = [row.get(column) for column in ("subject", "predicate", "object")]
             if all(isinstance(cell, dict) and cell.get("type") == "uri" for cell in kinds):
-                subject, predicate, object_ = (_short(str(cell["value"])) for cell in kinds if cell)
+                subject, predicate, object_ = (_short(str(cell.get("value"))) for cell in kinds if cell)
                 if predicate == TYPE_OF and object_ == "owl:Ontology":
                     self._headers.add(subject)
 
