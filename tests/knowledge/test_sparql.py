@@ -54,6 +54,12 @@ def test_no_row_and_one_row(ask, proxy):
         assert len(set(proxy.asked)) == len(proxy.asked)
 
 
+def test_an_iri_without_a_value_is_a_bad_row(ask, proxy):
+    cells = '{"subject": {"type": "uri"}, "predicate": {"type": "uri"}, "object": {"type": "uri"}}'
+    proxy.behave = lambda query, number: ("status", 200, f'{{"results": {{"bindings": [{cells}]}}}}', {})
+    assert "row 1: ?subject is not a cell with a type and a value" in refusal(ask, count="no", kind=InputError)
+
+
 def test_fewer_rows_than_counted_are_refused(ask, proxy):
     # A cap on all rows together: beyond it every page is empty, as after the last row.
     def cap(query):
