@@ -81,7 +81,7 @@ def measure(name: str, count: int, width: int, sets: int) -> float:
     spec = ModelSpec(name)
     resolved = resolve_model(spec, Path())
     params = AskParams(name, resolved.kind, resolved.fingerprint, "", "rank", "rank")
-    size = max(getattr(_ask_step, "MIN_BASELINE_BLOCK", 32), -(-QUESTIONS // 256))
+    size = -(-QUESTIONS // getattr(_ask_step, "MAX_BASELINE_BLOCKS", 256))
     with tempfile.TemporaryDirectory() as folder:
         started = time.process_time()
         asker = Asker(AskJob(params, spec, Path(folder), Path()), resolved)

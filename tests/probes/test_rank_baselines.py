@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.records import Answer, Question
 from merkhet.core.schemas import ANSWERS, make_table
 from merkhet.models.baselines import ConstantBaseline, FrequencyBaseline, RandomBaseline, TrainFrequencyBaseline
+from merkhet.models.protocol import CandidateScores
 from merkhet.models.random_order import RandomOrders
 from merkhet.models.sorted_candidates import SharedCache
 from merkhet.probes import rank as ranking
@@ -163,6 +164,18 @@ def test_random_ranks_are_uniform_and_independent() -> None:
         places = {text: place + 1.0 for place, (text, _) in enumerate(answer.ranked)}
         for gold, rank in zip(answer.golds, answer.gold_ranks, strict=True):
             assert places.get(gold) == (rank if rank <= len(answer.ranked) else None)
+
+
+def test_a_subclass_that_scores_in_another_way_is_ranked_by_its_scores() -> None:
+    class Alphabetical(RandomBaseline):
+        def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+            for index, question in enumerate(questions):
+                order = np.argsort(np.argsort(question.candidates)).astype(float)
+                yield CandidateScores(index, dict.fromkeys(methods, -order))
+
+    questions = [question for question in make_questions(8) if question.answers[0] != "no candidate"]
+    for answer, question in zip(rank_candidates(Alphabetical(), questions), questions, strict=True):
+        assert answer.prediction == min(question.candidates)
 
 
 def test_random_writes_what_it_ranks_first() -> None:

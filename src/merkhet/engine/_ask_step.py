@@ -37,9 +37,9 @@ MIN_CHAT_BLOCK = 4096
 
 Blocks are large because replies are cached one by one, and because each block waits for its slowest reply.
 """
-MIN_BASELINE_BLOCK = 4096
-"""Minimum number of questions in a block for a baseline, which answers them faster than a file is written."""
 MAX_BLOCKS = 256
+MAX_BASELINE_BLOCKS = 16
+"""Maximum number of blocks for a baseline, which answers a block faster than its file is written."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlo
     if params.matching_form_only:
         questions = [question for question in questions if bool(question.words) == compares_senses]
     min_block = MIN_SENSE_BLOCK if compares_senses else MIN_BLOCK
-    # Endpoints and baselines have no batches, so their blocks may be of any size.
-    unbatched_block = {CHAT_KIND: MIN_CHAT_BLOCK, "baseline": MIN_BASELINE_BLOCK}.get(params.kind)
-    size = max(unbatched_block or min_block, -(-len(questions) // MAX_BLOCKS))
+    is_chat = params.kind == CHAT_KIND
+    max_blocks = MAX_BASELINE_BLOCKS if params.kind == "baseline" else MAX_BLOCKS
+    size = max(MIN_CHAT_BLOCK if is_chat else min_block, -(-len(questions) // max_blocks))
     if params.shard:
         number, count = params.shard
-        # A shard gets whole blocks, which keeps the batches of a single process.
-        dealt = list(_in_blocks(questions, size if unbatched_block is None else min_block))
+        # A shard gets whole blocks, which keeps the batches of a single process. Endpoints and baselines have none.
+        dealt = list(_in_blocks(questions, min_block if is_chat else max(min_block, -(-len(questions) // MAX_BLOCKS))))
         questions = [question for block in dealt[number - 1 :: count] for question in block]
     return QuestionBlocks(question_set, run_questions, questions, list(_in_blocks(questions, size)))
 

@@ -95,6 +95,9 @@ class RandomBaseline(_WritingBaseline):
         self, questions: Sequence[Question], methods: Sequence[str], count: int
     ) -> Iterator[CandidateScores | RankedCandidates]:
         """Rank long lists of candidates by their random order, and score short lists."""
+        if type(self).score_candidates is not RandomBaseline.score_candidates:
+            yield from self.score_candidates(questions, methods)  # A subclass scores in another way.
+            return
         by_list: dict[int, list[int]] = defaultdict(list)
         for index, question in enumerate(questions):
             if len(question.candidates) > _MAX_HASHED:
