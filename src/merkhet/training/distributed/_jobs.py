@@ -118,15 +118,19 @@ def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
         command = shlex.join(["torchrun", *options, "-m", "merkhet.training", str(job)])
         progress.say(f"  on each of the other machines: {command}")
     threads = str(max(1, (os.cpu_count() or count) // count))
-    # torch.distributed.run is torchrun. Its standard input closes when this process ends, even if it is killed.
-    with subprocess.Popen(
-        [sys.executable, "-m", "torch.distributed.run", *options, "-m", "merkhet.training", str(job)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={"OMP_NUM_THREADS": threads, **os.environ, _WATCHED: "1"},
-    ) as process:
+    # torch.distributed.run is torchrun. Its standard input closes when this process ends, even if it is killed. An
+    # interrupted torchrun leaves its temporary files, so it gets a folder that this process removes.
+    with (
+        scratch_folder("torchrun") as temporary,
+        subprocess.Popen(
+            [sys.executable, "-m", "torch.distributed.run", *options, "-m", "merkhet.training", str(job)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={"OMP_NUM_THREADS": threads, **os.environ, _WATCHED: "1", "TMPDIR": str(temporary)},
+        ) as process,
+    ):
         assert process.stdout is not None and process.stdin is not None
         try:
             error, last_lines = _follow(process.stdout, progress)
