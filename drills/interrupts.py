@@ -130,7 +130,9 @@ def interrupt_problems(result: CommandResult, sent: signal.Signals) -> list[str]
 def unfinished_files(workdir: Path) -> list[str]:
     """Return the temporary files and folders of an ended command; its work folders, from which it resumes, may stay."""
     hidden = [path for path in workdir.rglob(".*") if path.name.endswith((".tmp", ".part", ".importing"))]
-    return [f"{path.relative_to(workdir)} is left over" for path in (*hidden, *(workdir / "tmp").glob("merkhet-*"))]
+    # Torch's own cache is no temporary folder.
+    temporary = [path for path in (workdir / "tmp").glob("*") if path.name.startswith(("merkhet-", "torchelastic_"))]
+    return [f"{path.relative_to(workdir)} is left over" for path in (*hidden, *temporary)]
 
 
 def _environment(workdir: Path) -> dict[str, str]:
