@@ -303,6 +303,19 @@ def test_a_position_of_thousands_of_digits_lies_outside_its_sentence():
         _at_position(["他在家", "9" * 5000], "here")
 
 
+def test_a_sense_at_a_position_of_thousands_of_digits_is_refused():
+    from merkhet.suites.chneval.questions.word_senses import _BadRowError, _find_start
+
+    with pytest.raises(_BadRowError, match="outside the sentence"):
+        _find_start("他在家", "家", "9" * 5000)
+
+
+def test_a_long_setting_without_an_address_is_read_at_once():
+    # A search that tries each letter as the first of an address takes minutes here.
+    apply_setting({}, "title=" + "a" * 1_000_000)
+    apply_setting({}, "title=" + "eyJ-" * 250_000)
+
+
 def test_half_characters_of_a_corpus_are_left_out_and_counted(tmp_path):
     from tokenizers import Tokenizer, models, pre_tokenizers
 

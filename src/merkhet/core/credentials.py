@@ -15,7 +15,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.redaction import is_credential_name, is_distinctive, redact, register_address, register_secret
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://\S+")
 _KEY_SETTING = re.compile(r"(?<![A-Za-z0-9_])key[\"']?\s*[:=]\s*[\"']?([^\s\"',}\]]+)")
 """A key setting within a word of a command: ``chat.key=X``, ``chat={key: X}``."""
 _SECRET_VARIABLE = re.compile(r"(?:.*_)?(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PWD)", re.IGNORECASE)
@@ -23,7 +23,7 @@ _MIN_VALUE_LENGTH = 12
 """Minimum length of the value of an environment variable that is looked for in settings."""
 _KEY_SHAPE = re.compile(
     r"(?<![A-Za-z0-9])(?:(?:sk|pk|rk|hf|gsk|xai|nvapi|r8)[-_][A-Za-z0-9_-]{16,}|gh[opsu]_[A-Za-z0-9]{20,}"
-    r"|AKIA[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|xox[abps]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+"
+    r"|AKIA[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|xox[abps]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,300}\.[A-Za-z0-9_-]+"
     r"|[Bb]earer [A-Za-z0-9._~+/=-]{8,})"
 )
 """Keys of well-known services, and authorization headers."""

@@ -163,7 +163,8 @@ def _find_start(sentence: str, form: str, position: str) -> int:
     if position:
         if not position.isascii() or not position.isdigit():
             raise _BadRowError("the position is not a number")
-        start = int(position)
+        # Python converts no number of thousands of digits.
+        start = int(position) if len(position) < 10 else len(sentence)
         if start + len(form) > len(sentence):
             raise _BadRowError("the position is outside the sentence")
         if sentence[start : start + len(form)].lower() != form.lower():
