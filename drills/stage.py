@@ -53,6 +53,7 @@ class RunningCommand:
         self.started = time.monotonic()
         self.output_file = output_file
         marked_environment = {**environment, MARK: mark}
+        output_file.touch()  # A command may be killed before it opens the file.
         if fork_server is not None:
             self.process: ForkedProcess | subprocess.Popen[bytes] = fork_server.start(
                 arguments, workdir, output_file, mark, marked_environment
