@@ -126,11 +126,16 @@ def _main() -> None:
             *lines, buffer = buffer.split(b"\n")
             for line in lines:
                 request = json.loads(line)
+                reader, writer = os.pipe()
                 pid = os.fork()
                 if not pid:
-                    os.close(messages)
-                    os.close(requests)
+                    os.setsid()
+                    for descriptor in (reader, writer, messages, requests):
+                        os.close(descriptor)
                     _run_command(request)
+                os.close(writer)
+                os.read(reader, 1)  # Ends when the child leads its own process group, which may be killed at once.
+                os.close(reader)
                 os.write(messages, (json.dumps({"mark": request["mark"], "pid": pid}) + "\n").encode())
         while True:
             try:
@@ -151,7 +156,6 @@ def _run_command(request: Mapping[str, object]) -> None:
 
     code = 1
     try:
-        os.setsid()
         os.chdir(str(request["workdir"]))
         output = os.open(str(request["output_file"]), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for handle in (1, 2):
