@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,7 +83,8 @@ class RunningCommand:
 
     def kill(self) -> CommandResult:
         """Kill the process group with SIGKILL."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # It may have ended since the caller looked.
+            os.killpg(self.process.pid, signal.SIGKILL)
         result = self.wait()
         assert result is not None
         return result
@@ -196,7 +198,8 @@ class Stage:
         with self.lock:
             for running in self.started:
                 if running.process.poll() is None:
-                    os.killpg(running.process.pid, signal.SIGKILL)
+                    with suppress(ProcessLookupError):
+                        os.killpg(running.process.pid, signal.SIGKILL)
 
     def finish(
         self, arguments: Sequence[str], workdir: Path, environment: Mapping[str, str] | None = None
