@@ -103,4 +103,5 @@ def test_a_full_disk_is_known_by_what_arrow_says():
 
     assert is_disk_full(OSError(28, "No space left on device"))
     assert is_disk_full(pa.ArrowIOError("Error writing bytes to file. Detail: [errno 28] No space left on device"))
+    assert is_disk_full(OSError("6233 requested and 6112 written"))  # numpy
     assert not is_disk_full(OSError(13, "Permission denied"))

@@ -25,6 +25,8 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 """Byte order marks at the start of a UTF-16 file."""
 _temporary_paths: set[str] = set()
 """Temporary files and folders of this process, which an interrupt removes."""
+_DISK_FULL = re.compile(r"No space left on device|^\d+ requested and \d+ written$")
+"""Messages about a full disk from libraries that set no error number; the second is numpy's."""
 _REMOVALS = 50
 """Maximum number of times to remove a folder to which other threads still write."""
 
@@ -181,7 +183,7 @@ def is_disk_full(error: BaseException) -> bool:
     cause: BaseException | None = error
     while cause is not None:
         number = getattr(cause, "errno", None)
-        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or "No space left on device" in str(cause):
+        if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or _DISK_FULL.search(str(cause)):
             return True
         cause = cause.__context__
     return False
