@@ -161,15 +161,19 @@ def slow_but_first(values: list[str]) -> list[Any]:
     return [values[0], *(pytest.param(value, marks=pytest.mark.slow) for value in values[1:])]
 
 
+def check_refusal(name: str, done: Any, secret: str, place: Path) -> None:
+    """Check that a command was refused, and that nothing that it printed or wrote contains the secret."""
+    texts = {"stdout": done.stdout, "stderr": done.stderr}
+    assert done.returncode == 2, (name, texts)
+    assert "Traceback" not in done.stderr
+    written = [folder for folder in (place / "runs", place / "cache", place / "temporary") if folder.exists()]
+    assert not find_leaks(secret, texts, *written), name
+
+
 @pytest.mark.parametrize("shape", slow_but_first(SHAPES))
 def test_a_key_in_place_of_a_variable_is_refused_and_not_repeated(shape: str, merkhet: Any, place: Path) -> None:
     for name, words in given_keys(shape, place).items():
-        done = merkhet(*words, cwd=place)
-        texts = {"stdout": done.stdout, "stderr": done.stderr}
-        assert done.returncode == 2, (name, texts)
-        assert "Traceback" not in done.stderr
-        written = [folder for folder in (place / "runs", place / "cache", place / "temporary") if folder.exists()]
-        assert not find_leaks(shape, texts, *written), name
+        check_refusal(name, merkhet(*words, cwd=place), shape, place)
 
 
 def given_logins(place: Path) -> dict[str, list[str]]:
@@ -204,12 +208,7 @@ def given_logins(place: Path) -> dict[str, list[str]]:
 def test_a_login_in_an_address_is_refused_and_not_repeated(merkhet: Any, place: Path) -> None:
     (place / "q.rq").write_text("SELECT ?subject ?predicate ?object { ?subject ?predicate ?object }")
     for name, words in given_logins(place).items():
-        done = merkhet(*words, cwd=place)
-        texts = {"stdout": done.stdout, "stderr": done.stderr}
-        assert done.returncode == 2, (name, texts)
-        assert "Traceback" not in done.stderr
-        written = [folder for folder in (place / "runs", place / "cache", place / "temporary") if folder.exists()]
-        assert not find_leaks(PASSWORD, texts, *written), name
+        check_refusal(name, merkhet(*words, cwd=place), PASSWORD, place)
     assert not (place / "kb.duckdb").exists()
 
 

@@ -83,7 +83,7 @@ def serve(views: Views, player: Player, port: int | None, *, open_page: bool = F
 
 @contextmanager
 def _shut_down_by_signals(server: ExplorerServer) -> Iterator[None]:
-    """Shut the server down on SIGINT, SIGTERM and SIGHUP, and close its socket when the context ends."""
+    """Shut the server down on SIGINT, SIGTERM or SIGHUP; close its socket at the end of the ``with`` block."""
     from merkhet.core import interrupts
 
     def end(*_: Any) -> None:

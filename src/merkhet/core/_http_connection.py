@@ -141,7 +141,7 @@ def _remaining(deadline: float) -> float:
 
 
 def _connect(host: str, port: int, deadline: float) -> socket.socket:
-    """Connect to the first address of a host that accepts; each may take an equal share of the remaining time."""
+    """Connect to the first reachable address of a host; split the remaining time equally among its addresses."""
     addresses = _resolve(host, port, deadline)
     for index, (family, kind, protocol, _, address) in enumerate(addresses):
         sock = socket.socket(family, kind, protocol)

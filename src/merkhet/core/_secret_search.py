@@ -15,7 +15,7 @@ _RUN = 12
 EDGE = 8
 """Minimum length of the beginning or end of a secret, where the rest was cut off."""
 _BLOCK = 6
-"""Length of the blocks of a secret that :meth:`SecretIndex._may_contain` looks for; a run contains at least one."""
+"""Length of the substrings of a secret that a fast first search looks for; every match of ``_RUN`` contains one."""
 _WINDOW = 1 << 16
 """Number of characters that are searched at once, which bounds the memory of a search."""
 _CHARACTERS_PER_LETTER = 16
@@ -92,7 +92,7 @@ class _View:
 
 
 class SecretIndex:
-    """The parts of all secrets, in the forms in which a text may contain them.
+    """Index of the substrings of all secrets, plain and Base64-encoded.
 
     A text is read as it stands and with escapes decoded (JSON, Python, HTML, percent-encoding, also one within
     another), without regard to case and white space. It is searched for each secret itself and for its Base64 form at
@@ -174,7 +174,7 @@ def _decode(text: str) -> Iterator[tuple[tuple[_Notation, ...], str]]:
 
 
 def is_word(text: str) -> bool:
-    """Return whether a text looks like an ordinary word: fewer than 16 letters, with capitals as in a word."""
+    """Return whether a text is fewer than 16 letters in lower case, upper case or capitalized."""
     return _WORD.fullmatch(text) is not None
 
 

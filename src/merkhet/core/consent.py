@@ -111,7 +111,7 @@ def _record_name(key: bytes, permission: Permission, content: str) -> str:
 
 
 def _read_key(folder: Path) -> bytes | None:
-    """Return the key of this cache; None if there is no key that only this user can have written.
+    """Return the secret key that signs records of consent; None if another user could have written its file.
 
     The key includes the inode and the change time of its file, which no archive can set: records that came with
     somebody else's files are of another key, even if the user's cache is among these files.

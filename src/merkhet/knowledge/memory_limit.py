@@ -16,7 +16,7 @@ from merkhet.core.errors import InputError, first_line
 from merkhet.core.files import scratch_folder
 
 _RESERVED_BYTES = 500 * 10**6
-"""Memory that Python, its libraries and the Arrow tables of questions need beside DuckDB."""
+"""Bytes reserved for Python, its libraries and the Arrow tables of questions."""
 _IN_MEMORY_DIVISOR = 2
 """A database in memory gets DuckDB's share divided by this number: a knowledge base is usually open beside it."""
 _BYTES_PER_THREAD = 128 * 10**6

@@ -45,7 +45,7 @@ class _BadRowError(Exception):
 def word_sense_triples(
     path: Path, *, seed: int, per_sense: int = 10, per_word: int = 50, language: str = "zh"
 ) -> DraftQuestions:
-    """Make sense triples from a table of words, senses and sentences: .tsv or .csv, which may be compressed.
+    """Build word-sense triples from a .tsv or .csv table of words, senses and sentences, compressed or not.
 
     The table has three optional columns. ``position`` is the index of the word's first character; it is required if the
     word occurs several times. ``form`` is the word as written in the sentence ("banks" for bank). ``language`` is the
