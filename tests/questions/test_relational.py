@@ -28,18 +28,20 @@ SCHEMA: dict[str, Any] = {
     "domains": {"geography": "general", "biology": "domain-specific", "law": "domain-specific"},
     "relations": {
         "capital": {
+            "functional": True,
             "domain": "geography",
             "ask": ["object", "subject"],
             "templates": ["The capital of {the subject} is {object}.", "{object} is where {subject} has its capital."],
         },
-        "near": {"domain": "geography", "ask": ["object"], "templates": ["{subject} lies near {object}."]},
-        "kind": {"domain": "biology", "templates": ["{a subject} is {a object}.", "Every {subject} is {a object}."]},
+        "near": {"complete": "both", "domain": "geography", "ask": ["object"], "templates": ["{subject} lies near {object}."]},
+        "kind": {"complete": "object", "domain": "biology", "templates": ["{a subject} is {a object}.", "Every {subject} is {a object}."]},
         "lives": {
+            "complete": "object",
             "templates": ["{subject} lives in {object}.", "Since {start}, {subject} has lived in {object}."],
             "scopes": [{"kind": "country", "templates": ["The country in which {subject} lives is {object}."]}],
         },
-        "home": {"completion": False, "templates": ["The home of {subject} belongs to {object}."]},
-        "weight": {"templates": ["The weight of {subject} is {object} kg."], "checking": False},
+        "home": {"complete": "object", "completion": False, "templates": ["The home of {subject} belongs to {object}."]},
+        "weight": {"functional": True, "templates": ["The weight of {subject} is {object} kg."], "checking": False},
     },
     "hierarchies": {"kinds": {"predicate": "kind", "aspect": "kind", "domain": "biology", "form": "a"}},
     "comparisons": {

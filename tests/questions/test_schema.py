@@ -81,7 +81,8 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
             (("relations", "capital", "ask"), "objekt", "'ask' is 'objekt'; did you mean 'object'?"),
             (("relations", "capital", "domain"), "geografy", "the domain 'geografy' is not declared; did you mean"),
             (("relations", "capital", "template"), ["x"], "there is no key 'template'; did you mean 'templates'?"),
-            (("relations", "capital", "wrong"), "nearby", "'wrong' must be near or far, got 'nearby'"),
+            (("relations", "capital", "complete"), "objct", "'complete' is 'objct'; did you mean 'object'?"),
+            (("relations", "capital", "functional"), "yes", "'functional' must be true or false, got 'yes'"),
             (
                 ("relations", "capital", "scopes"),
                 [{"kind": "city"}],
@@ -120,7 +121,7 @@ def test_all_faults_of_a_schema_are_named_at_once(tmp_path: Path) -> None:
     content = {
         "domains": {"geography": "generl"},
         "relations": {
-            "one": {"ask": "objekt", "templates": ["{subject} has [MASK].", "{subjekt} is {object}."], "wrong": "x"},
+            "one": {"ask": "objekt", "templates": ["{subject} has [MASK].", "{subjekt} is {object}."], "complete": "x"},
             "two": {"templates": []},
             "three": {"domain": "botany", "templates": ["{subject} is {object}."]},
         },
@@ -130,7 +131,7 @@ def test_all_faults_of_a_schema_are_named_at_once(tmp_path: Path) -> None:
         read_schema(write(tmp_path, content))
     faults = str(error.value).split("\n")
     for words in (
-        *("knowledge type 'generl'", "'ask' is 'objekt'", "has a slot", "{subjekt}", "'wrong' must be near or far"),
+        *("knowledge type 'generl'", "'ask' is 'objekt'", "has a slot", "{subjekt}", "'complete' is 'x'"),
         *("relation 'two' has no templates", "the domain 'botany'", "name {statement} exactly once", "'chekking'"),
     ):
         assert sum(words in fault for fault in faults) == 1, words

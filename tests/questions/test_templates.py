@@ -128,7 +128,7 @@ def test_a_schema_that_is_wrong_is_refused_in_one_line(tmp_path):
             ("relations: {capital: {templates: [1]}}", "'templates' must be a list of sentences"),
             (relation(asks="object"), "relation 'capital': there is no key 'asks'; did you mean 'ask'?"),
             (relation(ask="objekt"), "'ask' is 'objekt'; did you mean 'object'?"),
-            (relation(contrast="objct"), "'contrast' is 'objct'; did you mean 'object'?"),
+            (relation(shorten="objct"), "'shorten' is 'objct'; did you mean 'object'?"),
             (relation(shorten="subjct"), "'shorten' is 'subjct'; did you mean 'subject'?"),
             (relation(templates=["{subject} is {objct}."]), "{objct} in '{subject} is {objct}.' is not a placeholder"),
             (relation(templates=["{subject} is {an object}."]), "'an' in {an object} is not a form; did you mean 'a'?"),

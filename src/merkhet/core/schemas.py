@@ -107,7 +107,7 @@ QUESTIONS = TableKind(
             ("choices", _STRINGS),
             ("candidate_set", pa.string()),
             ("facts", _STRINGS),
-            *_strings("qset", "domain", "rule", "template", "split"),
+            *_strings("qset", "domain", "rule", "template", "split", "nearness", "evidence"),
             ("words", _STRINGS),
         ]
     ),

@@ -126,7 +126,7 @@ class Study(BaseModel):
         return _listed(value)
 
 
-GROUPS = ("domain", "relation", "template", "rule", "split", "language", "mask", "conflict")
+GROUPS = ("domain", "relation", "template", "rule", "split", "nearness", "language", "mask", "conflict")
 """Group columns of scores. Some are columns of the questions; :mod:`merkhet.engine.score_step` derives the others."""
 STATEMENT_GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
 """Group columns of scores in runs whose models memorize statements."""

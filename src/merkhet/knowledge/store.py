@@ -118,6 +118,23 @@ class KnowledgeBase:
             NAMES, self.query(f"select {NAME_COLUMNS} from names where language = $l order by entity", {"l": language})
         )
 
+    def complete_predicates(self) -> dict[str, str]:
+        """Return the predicates that are declared complete, with the field of which all true names are stated.
+
+        The field is ``object`` for functional predicates, by their declaration or as ``owl:FunctionalProperty``, and
+        ``subject`` for those of ``owl:InverseFunctionalProperty``.
+        """
+        axioms: dict[str, str] = dict(
+            self.connection.execute(
+                """select subject, case when bool_or(object = 'owl:FunctionalProperty') and
+                    bool_or(object = 'owl:InverseFunctionalProperty') then 'both'
+                    when bool_or(object = 'owl:FunctionalProperty') then 'object' else 'subject' end as place
+                from facts where predicate = 'rdf:type'
+                and object in ('owl:FunctionalProperty', 'owl:InverseFunctionalProperty') group by subject"""
+            ).fetchall()
+        )
+        return {name: "object" for name, predicate in self.predicates.items() if predicate.functional} | axioms
+
     def labels(self, language: str = "en") -> dict[str, str]:
         """Return the labels in a language, by entity; entities without such a label are missing."""
         table = self.query("select entity, label from names where language = $l order by entity", {"l": language})

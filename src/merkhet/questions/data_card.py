@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from merkhet.core.files import write_json, write_text
 from merkhet.core.templating import render_text
+from merkhet.core.text import counted
 from merkhet.questions.losses import by_reason, read_losses
 from merkhet.questions.quality import count_values
 from merkhet.questions.question_files import QuestionSet
@@ -43,6 +44,9 @@ def count_questions(questions: QuestionSet) -> dict[str, Any]:
         "by_task": _counts(table["task"]),
         "by_domain": _counts(table["domain"]),
     }
+    for column in ("evidence", "nearness"):
+        if table[column].null_count < table.num_rows:
+            counts[f"by_{column}"] = _counts(table[column].drop_null())
     if table["split"].null_count < table.num_rows:
         counts["by_split"] = _counts(table["split"])
     return counts
@@ -67,6 +71,7 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         sections[title] = [(title[:-1].lower(), "questions", "share"), *rows] if rows and named else []
     sections["Domains without questions"] = list(map(str, card.get("empty_domains") or ()))
     sections["Losses"] = _losses(card)
+    sections["Evidence of wrong options"] = _evidence(card.get("evidence") or (), card.get("by_nearness") or {})
     sections["Filters"] = _filters(card.get("filters") or ())
     sections["Answers of templates"] = _ambiguity(card.get("ambiguity") or ())
     review = card.get("review") or {}
@@ -121,6 +126,16 @@ def _losses(card: Mapping[str, Any]) -> list[Line]:
                 (task, f"{loss.count:,}", _cell(reason), _cell(loss.relation), _cell("; ".join(loss.examples)))
             )
     return [("task", "number", "reason", "relations", "examples"), *lines] if lines else []
+
+
+def _evidence(counts: Sequence[Mapping[str, Any]], by_nearness: Mapping[str, int]) -> list[Line]:
+    """Tabulate relations and facts by the evidence of wrong options, then questions by the nearness of wrong options."""
+    lines: list[Line] = [
+        (row["evidence"], f"{row['relations']:,}", f"{row['facts']:,}", "asked" if row["asked"] else "not asked")
+        for row in counts
+    ]
+    lines += [(f"nearness: {name}", "", "", counted(count, "question")) for name, count in by_nearness.items()]
+    return [("evidence", "relations", "facts", "questions"), *lines] if lines else []
 
 
 def _ambiguity(templates: Sequence[Mapping[str, Any]]) -> list[Line]:

@@ -21,13 +21,13 @@ from merkhet.core.text import counted
 from merkhet.questions.english import FORMS, default_template
 from merkhet.questions.templates import PLACEHOLDERS, check_placeholders, placeholder_names, refuse_unknown_keys
 
-_SECTIONS = ("domains", "relations", "hierarchies", "comparisons", "frames")
+_SECTIONS = ("domains", "relations", "hierarchies", "comparisons", "frames", "disjoint")
 KNOWLEDGE_TYPES = ("domain-specific", "general", "commonsense")
 _RELATION_KEYS = (
     *("about", "domain", "predicate", "subject", "object", "ask", "templates", "scopes", "checking", "completion"),
-    *("transitive", "kinship", "shorten", "wrong", "contrast", "closed", "present"),
+    *("transitive", "kinship", "shorten", "closed", "present", "complete", "functional"),
 )
-_HIERARCHY_KEYS = ("about", "domain", "predicate", "aspect", "form", "templates")
+_HIERARCHY_KEYS = ("about", "domain", "predicate", "aspect", "form", "templates", "complete", "functional")
 _COMPARISON_KEYS = ("about", "domain", "predicate", "form", "apart", "most", "least")
 _FRAMES: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "checking": (("statement",), True),
@@ -36,6 +36,8 @@ _FRAMES: Mapping[str, tuple[tuple[str, ...], bool]] = {
 }
 """Placeholders of each kind of frame, and whether the frame itself contains the slot."""
 _OPTIONAL_PLACEHOLDERS = {"aspect", "category"}
+PLACES = ("object", "subject", "both")
+"""Values of ``complete``: the fields of which the knowledge states every true name."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,13 @@ class Relation:
     """Predicate like is-a. By it, ancestors and descendants of a right answer are excluded as distractors."""
     shorten: str | None = None
     """Placeholder whose names are shortened to their last word: "Samoan tala" to "tala"."""
-    wrong: str | None = None
-    """Preferred distractors: ``near`` for names from the domain of the fact, ``far`` for names from other domains.
+    complete: str | None = None
+    """Field of which the knowledge states every true name, as evidence that other names are wrong.
 
-    In incomplete knowledge, ``far`` is safer, because a name from the same domain may be right after all."""
-    contrast: str | None = None
-    """Field that the facts of distractors share with the asked fact if possible, such as the same office."""
+    ``object``: of each subject with a fact, all objects. ``subject``: of each object with a fact, all subjects.
+    ``both``: both of these."""
+    functional: bool = False
+    """Whether a subject has only one object; the knowledge then states all objects of a subject."""
     closed: bool = False
     """Whether all reasoning questions offer choices, because the knowledge may be incomplete."""
     present: bool = False
@@ -100,6 +103,19 @@ class Hierarchy:
     domain: str | None = None
     form: str = ""
     templates: tuple[str, ...] = ()
+    complete: str | None = None
+    """As for a relation; ``object`` means that all categories of a member are stated."""
+    functional: bool = False
+
+
+@dataclass(frozen=True)
+class DisjointClasses:
+    """Classes without common members, as evidence that a member of one is no member of another."""
+
+    groups: tuple[tuple[str, ...], ...] = ()
+    """Lists of class names; the classes of a list are disjoint."""
+    below: tuple[str, ...] = ()
+    """Names of classes whose direct subclasses are disjoint, unless the knowledge states a common member."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +146,8 @@ class Schema:
     frames: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     verdicts: tuple[str, str] = ("yes", "no")
     """Answers to a true and to a false statement."""
+    disjoint: Mapping[str, DisjointClasses] = field(default_factory=dict)
+    """Disjoint classes, by the predicate that leads from a member or subclass to its class."""
 
     def predicates(self) -> set[str]:
         """Return the predicates of all facts that questions use, including the kinship predicates of relations."""
@@ -192,8 +210,9 @@ def read_schema(path: Path) -> Schema:
     relations = read_all("relations", reader.relation)
     hierarchies = read_all("hierarchies", reader.hierarchy, known_frames)
     comparisons = read_all("comparisons", reader.comparison)
+    disjoint = read_all("disjoint", reader.disjoint_classes)
     faults.refuse()
-    return Schema(domains, relations, hierarchies, comparisons, frames, (verdicts[0], verdicts[1]))
+    return Schema(domains, relations, hierarchies, comparisons, frames, (verdicts[0], verdicts[1]), disjoint)
 
 
 @dataclass(frozen=True)
@@ -211,12 +230,12 @@ class _Reader:
         for ask in asks:
             if ask not in PLACEHOLDERS:
                 faults.add(f"{where}: 'ask' is {ask!r}; {did_you_mean(ask, PLACEHOLDERS)}")
-        for key in ("shorten", "contrast"):
-            if body.get(key) not in (None, "subject", "object"):
-                hint = did_you_mean(str(body[key]), ("subject", "object"))
-                faults.add(f"{where}: {key!r} is {body[key]!r}; {hint}")
-        if body.get("wrong") not in (None, "near", "far"):
-            faults.add(f"{where}: 'wrong' must be near or far, got {body['wrong']!r}")
+        if body.get("shorten") not in (None, "subject", "object"):
+            hint = did_you_mean(str(body["shorten"]), ("subject", "object"))
+            faults.add(f"{where}: 'shorten' is {body['shorten']!r}; {hint}")
+        complete, functional = None, False
+        with faults.collect():
+            complete, functional = _completeness(body, where)
         templates: tuple[str, ...] = ()
         with faults.collect():
             templates = _statements(body.get("templates"), where)
@@ -252,8 +271,8 @@ class _Reader:
             transitive=bool(body.get("transitive")),
             kinship=body.get("kinship"),
             shorten=body.get("shorten"),
-            wrong=body.get("wrong"),
-            contrast=body.get("contrast"),
+            complete=complete,
+            functional=functional,
             closed=bool(body.get("closed")),
             present=bool(body.get("present")),
             checking=bool(body.get("checking", body.get("completion", True))),
@@ -273,6 +292,7 @@ class _Reader:
             raise InputError(f"{where} has no templates; write some, or write frames for 'distinction'")
         if not body.get("aspect") and any("{aspect}" in text for text in templates or frames["distinction"]):
             raise InputError(f"{where} has no 'aspect'; say what its categories are of, as in 'chemical category'")
+        complete, functional = _completeness(body, where)
         return Hierarchy(
             name=name,
             predicates=_names(body.get("predicate", name), "predicate", where),
@@ -281,6 +301,8 @@ class _Reader:
             domain=body.get("domain"),
             form=_form(body, where),
             templates=templates,
+            complete=complete,
+            functional=functional,
         )
 
     def comparison(self, name: str, body: Any) -> Comparison:
@@ -303,6 +325,20 @@ class _Reader:
             domain=body.get("domain"),
             form=_form(body, where),
             apart=float(apart),
+        )
+
+    def disjoint_classes(self, predicate: str, body: Any) -> DisjointClasses:
+        where = f"{self.path}, disjoint classes of {predicate!r}"
+        if not isinstance(body, dict):
+            raise InputError(f"{where}: write lists of class names under 'groups', or class names under 'below'")
+        refuse_unknown_keys(body, ("groups", "below"), where)
+        groups = body.get("groups") or []
+        if not isinstance(groups, list) or not all(isinstance(group, list) and len(group) > 1 for group in groups):
+            raise InputError(f"{where}: 'groups' must be lists of at least two class names")
+        below = body.get("below") or []
+        return DisjointClasses(
+            tuple(_names(group, "groups", where) for group in groups),
+            _names(below, "below", where) if below else (),
         )
 
     def frame(self, kind: str, templates: Any) -> tuple[str, ...]:
@@ -372,6 +408,16 @@ def _names(value: Any, key: str, where: str) -> tuple[str, ...]:
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
         raise InputError(f"{where}: {key!r} must be a name or a list of names, got {value!r}")
     return tuple(dict.fromkeys(names))
+
+
+def _completeness(body: Mapping[str, Any], where: str) -> tuple[str | None, bool]:
+    """Return ``complete`` and ``functional`` of a relation or hierarchy."""
+    complete, functional = body.get("complete"), body.get("functional", False)
+    if complete is not None and complete not in PLACES:
+        raise InputError(f"{where}: 'complete' is {complete!r}; {did_you_mean(str(complete), PLACES)}")
+    if not isinstance(functional, bool):
+        raise InputError(f"{where}: 'functional' must be true or false, got {functional!r}")
+    return complete, functional
 
 
 def _form(body: Mapping[str, Any], where: str) -> str:

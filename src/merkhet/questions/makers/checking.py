@@ -9,6 +9,7 @@ from merkhet.core.text import counted
 from merkhet.questions.english import capitalize
 from merkhet.questions.makers._template_sql import sentence_sql, sql_literal, usable_templates_sql
 from merkhet.questions.makers.distractors import draw_distractors, said_sql
+from merkhet.questions.makers.nearness import level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Relation
 
@@ -19,14 +20,16 @@ _OVERSAMPLING = 1.3
 def make_checks(builder: QuestionBuilder) -> list[str]:
     """Make checking questions, spread over the relations.
 
-    In a corrupted statement, another name from the same field of the relation replaces the subject or object. Corrupted
-    statements are neither stated nor inferred in the knowledge base.
+    In a corrupted statement, a distractor replaces the subject or object. The ``nearness`` of a true statement is that
+    of the distractor that could have replaced its name.
 
     Returns:
         Remarks on facts that could not be checked.
     """
     relations = {
-        builder.relation_numbers[relation.name]: relation for relation in builder.used_relations if relation.checking
+        builder.relation_numbers[relation.name]: relation
+        for relation in builder.used_relations
+        if relation.checking and builder.evidence.asks_with_distractors(relation)
     }
     frames = builder.schema.frames.get("checking", ())
     if not relations or not frames:
@@ -58,7 +61,7 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
             select *, case when numeric or {builder.draw_sql("'corrupt'", "fact_id")} % 2 = 0 then 'object'
                 else 'subject' end as ask from sample
         )
-        select *, fact_id as id,
+        select *, fact_id as id, case when ask = 'object' then o else s end as name,
             case when ask = 'object' then {said_sql(builder, "object")} else {said_sql(builder, "subject")} end as said
         from asked_facts""",
     )
@@ -67,7 +70,7 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
     builder.create_table(
         "judged_plain",
         f"""with paired as (
-            select t.*, w.name as wrong, row_number() over (partition by rel order by turn) as nth, {fitting} as fitting
+            select t.* exclude (name), w.name as wrong, {level_sql("w.level")} as nearness, row_number() over (partition by rel order by turn) as nth, {fitting} as fitting
             from to_check t join corruptions w on w.id = t.fact_id
         ), judged_facts as (
             select *, (nth + {first_truth}) % 2 = 0 as truth from paired
@@ -86,7 +89,7 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
             from numbered
         ), sizes as (select least(min(n), {check_count} // 2) as size from (
             select count(*) as n from ranked group by truth having count(*) > 0) counts having count(*) = 2)
-        select rel, fact_id, truth, "start", "end", domain, split, turn, s, o,
+        select rel, fact_id, truth, "start", "end", domain, split, turn, s, o, nearness,
             fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
         from ranked, sizes
         where place <= size + case when truth and size = {check_count} // 2 then {extra_true} else 0 end""",
@@ -120,6 +123,7 @@ def _add_questions(builder: QuestionBuilder, relations: Mapping[int, Relation]) 
         target=answer,
         choices=pick_sql(choices, draw),
         facts="[fact_id]",
+        nearness="nearness",
         entities="[s, o]",
     )
 

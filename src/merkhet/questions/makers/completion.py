@@ -20,6 +20,7 @@ from merkhet.questions.makers._template_sql import (
     usable_templates_sql,
 )
 from merkhet.questions.makers.distractors import draw_distractors, said_sql
+from merkhet.questions.makers.nearness import level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Relation
 from merkhet.questions.templates import PLACEHOLDERS, placeholder_names
@@ -62,7 +63,7 @@ def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
         return []
     ambiguities: list[Ambiguity] = []
     for relation in builder.used_relations:
-        if relation.completion:
+        if relation.completion and builder.evidence.asks_openly(relation):
             for ask in relation.asks:
                 ambiguities += _complete_field(builder, relation, ask)
     return ambiguities
@@ -93,7 +94,7 @@ def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
             *slot_form(template, ask),
         )
         for relation in builder.used_relations
-        if relation.completion
+        if relation.completion and builder.evidence.asks_with_distractors(relation)
         for ask in relation.asks
         for number, template in enumerate(relation.templates, 1)
         if ask in placeholder_names(template)
@@ -118,6 +119,7 @@ def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
         answers="list_prepend(target, list_filter(answers, lambda x: x != target))",
         target="target",
         choices="choices",
+        nearness="nearness",
         facts="[fact_id]",
         entities="string_split(said, chr(31))",
     )
@@ -177,23 +179,24 @@ def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
     builder.create_table(
         "offers",
         f"""with names_by_id as (
-            select id, name, true as wrong from wrong_names union all
-            select t.id, r.name, false as wrong from to_complete t
+            select id, name, level, true as wrong from wrong_names union all
+            select t.id, r.name, 0 as level, false as wrong from to_complete t
             join truths r on r.rel = t.rel and r.ask = t.ask and r.said = t.said
         ), shown_names as (
-            select n.id, n.name, n.wrong, n.name = t.name as is_target, {shown} as shown,
+            select n.id, n.name, n.level, n.wrong, n.name = t.name as is_target, {shown} as shown,
                 {builder.draw_sql("'choice order'", "n.id", "n.name")} as place
             from names_by_id n join to_complete t on t.id = n.id left join forms f on f.name = n.name
         )
         select id, min(shown) filter (is_target) as target,
             list(distinct shown order by shown) filter (not wrong) as answers,
-            list(shown order by place, name) filter (wrong or is_target) as choices
+            list(shown order by place, name) filter (wrong or is_target) as choices,
+            {level_sql("max(level)")} as nearness
         from shown_names group by id having bool_or(wrong) and count(distinct lower(shown)) = count(*)""",
     )
     builder.create_table(
         "completed_plain",
         f"""with turns as (
-            select t.* exclude (turn), o.target, o.answers, o.choices,
+            select t.* exclude (turn), o.target, o.answers, o.choices, o.nearness,
                 dense_rank() over (partition by rel order by turn) as turn
             from to_complete t join offers o on o.id = t.id
         )

@@ -12,13 +12,17 @@ import pyarrow as pa
 from merkhet.core.text import counted
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.questions.english import FORMS
-from merkhet.questions.makers._template_sql import template_sql
+from merkhet.questions.makers._template_sql import case_sql, template_sql
+from merkhet.questions.makers.evidence import DECLARED, disjoint_names_sql
+from merkhet.questions.makers.nearness import KIND, RELATION, create_features, feature_sql, level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Hierarchy
 from merkhet.questions.templates import PLACEHOLDER
 
 _TRIES, _ROUNDS = 6, 8
 """Number of candidates for the odd one out that each round tries, and maximum number of rounds."""
+_NEAR_FEATURES, _NEAR_MEMBERS = 8, 14
+"""Number of features by which near names are looked for, and number of names tried by each."""
 
 
 def make_distinctions(builder: QuestionBuilder) -> list[str]:
@@ -35,15 +39,20 @@ def make_distinctions(builder: QuestionBuilder) -> list[str]:
             group by c.h order by c.h"""
         )
     }
-    several = [h for h, (count, _, _) in categories.items() if count > 1]
+    rules = builder.evidence
+    several = [
+        h for h, (count, _, _) in categories.items() if count > 1 and rules.asks_with_distractors(hierarchies[h])
+    ]
     if several:
         _create_trios(builder, several, [h for h in several if categories[h][2] > 0.1 * categories[h][0]])
-        _find_odd_ones(builder, several)
+        _find_odd_ones(builder, several, hierarchies)
         _add_questions(builder, hierarchies)
         trio_counts, odd_counts = (_count_by_hierarchy(builder, table) for table in ("trios", "odd_ones"))
     remarks = []
     for h, (count, example, _) in categories.items():
         name = hierarchies[h].name
+        if not rules.asks_with_distractors(hierarchies[h]):
+            continue
         if count < 2:
             remarks.append(
                 f"the hierarchy {name!r} has only one category ({example}), so that there is no odd one out: "
@@ -139,13 +148,13 @@ def _numbers(values: Iterable[int]) -> str:
     return ", ".join(map(str, values)) or "-1"
 
 
-def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
+def _find_odd_ones(builder: QuestionBuilder, active: Sequence[int], hierarchies: Sequence[Hierarchy]) -> None:
     """Create the table ``odd_ones`` with an odd one out for each trio, if one is found.
 
     The odd one is outside the category of the trio, and in no category that contains exactly two of the three members.
-    It is neither an ancestor nor a descendant of a member. Candidates are tried in rounds; among suitable ones, the one
-    that shares most categories with all three members is chosen. After the first round, a hierarchy is given up if a
-    round finds nothing.
+    It is neither an ancestor nor a descendant of a member. If only disjoint classes are evidence, it belongs to a class
+    disjoint with the category. The nearest name is chosen: it shares features (:mod:`.nearness`) with most members.
+    Trios without a suitable near name try random names in rounds; a hierarchy is given up if a round finds nothing.
     """
     builder.create_table(
         "pool_of_members",
@@ -154,7 +163,7 @@ def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
             count(*) over (partition by h, split) as size
         from grouped group by h, name, split""",
     )
-    builder.create_table("trio_names", "select h, id, unnest(names) as name from trios")
+    builder.create_table("trio_names", "select h, id, category, split, unnest(names) as name from trios")
     builder.create_table(
         "trio_categories",
         """select t.h, t.id, a.high, count(*) as members
@@ -166,21 +175,67 @@ def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
         union select t.h, t.id, a.low from trio_names t join above a on a.h = t.h and a.high = t.name""",
     )
     nothing = ", ".join(f"cast(null as varchar) as {name}" for name in ("id", "odd", "fact_id"))
-    builder.create_table("odd_ones", f"select cast(null as integer) as h, {nothing} where false")
-    active = list(hierarchies)
-    previous: dict[int, int] = {}
+    builder.create_table(
+        "odd_ones", f"select cast(null as integer) as h, {nothing}, cast(null as bigint) as level where false"
+    )
+    if builder.evidence.mode == DECLARED:
+        _try_near_names(builder)
+        _accept_odd_ones(builder, hierarchies)
+    previous = _count_by_hierarchy(builder, "odd_ones")
     for turn in range(_ROUNDS):
-        _try_odd_ones(builder, turn, active)
+        if not active or sum(previous.values()) == builder.tables.count("trios"):
+            break
+        _try_random_names(builder, turn, active)
+        _accept_odd_ones(builder, hierarchies)
         counts = _count_by_hierarchy(builder, "odd_ones")
         if turn:
             active = [h for h in active if counts.get(h) != previous.get(h)]
-        if not active or sum(counts.values()) == builder.tables.count("trios"):
-            break
         previous = counts
 
 
-def _try_odd_ones(builder: QuestionBuilder, turn: int, hierarchies: list[int]) -> None:
-    """Try the candidates of round ``turn`` for all trios that have no odd one yet."""
+def _try_near_names(builder: QuestionBuilder) -> None:
+    """Create the table ``odd_tried`` of names that share a feature with the members of a trio."""
+    if not builder.has_table("features"):
+        create_features(builder)
+    builder.create_table(
+        "member_features",
+        """with sized as (
+            select p.h, p.split, p.name, p.fact_id, f.level, f.feature,
+                count(*) over (partition by p.h, p.split, f.feature) as size
+            from pool_of_members p join features f on f.name = p.name
+        )
+        select *, row_number() over (partition by h, split, feature order by md5(name), name) - 1 as n
+        from sized where size > 3""",
+    )
+    draw = builder.draw_sql("'near odd'", "g.id", "g.feature")
+    builder.create_table(
+        "odd_tried",
+        f"""with own as (
+            select distinct c.h, c.name as category, {feature_sql("h.predicate || '>'", "c.name")} as feature
+            from categories c join hierarchies h on h.h = c.h
+        ), shared as (
+            select t.h, t.id, t.category, t.split, f.feature, f.level, f.size, count(*) as members
+            from trio_names t join member_features f on f.h = t.h and f.split = t.split and f.name = t.name
+            group by t.h, t.id, t.category, t.split, f.feature, f.level, f.size
+        ), ranked as (
+            select s.*, row_number() over (partition by s.h, s.id order by s.level, -s.members, s.size, s.feature) as nth
+            from shared s anti join own o on o.h = s.h and o.category = s.category and o.feature = s.feature
+        ), places as (
+            select g.h, g.id, g.category, g.split, g.feature, g.level, g.members,
+                (({draw} % g.size)::bigint + k) % g.size as n
+            from ranked g cross join (select unnest(range({_NEAR_MEMBERS})) as k) numbers
+            where g.nth <= {_NEAR_FEATURES} and k < g.size
+        )
+        select p.h, p.id, p.category, m.name as odd, m.fact_id, min(p.level) as level,
+            sum(p.members * ({KIND} - p.level)) as closeness
+        from places p join member_features m
+            on m.h = p.h and m.split = p.split and m.feature = p.feature and m.n = p.n
+        group by p.h, p.id, p.category, m.name, m.fact_id""",
+    )
+
+
+def _try_random_names(builder: QuestionBuilder, turn: int, hierarchies: Sequence[int]) -> None:
+    """Create the table ``odd_tried`` of the random names of round ``turn``, for all trios without an odd one."""
     draw = builder.draw_sql("'odd'", "g.id", "k")
     first = turn * _TRIES
     builder.create_table(
@@ -194,9 +249,27 @@ def _try_odd_ones(builder: QuestionBuilder, turn: int, hierarchies: list[int]) -
             where g.h in ({_numbers(hierarchies)})
             and not exists (select 1 from odd_ones o where o.h = g.h and o.id = g.id)
         )
-        select g.h, g.id, g.category, p.name as odd, p.fact_id
+        select g.h, g.id, g.category, p.name as odd, p.fact_id, {RELATION} as level, 0 as closeness
         from places g join pool_of_members p on p.h = g.h and p.split = g.split and p.place = g.place""",
     )
+
+
+def _accept_odd_ones(builder: QuestionBuilder, hierarchies: Sequence[Hierarchy]) -> None:
+    """Add the best suitable name of ``odd_tried`` to ``odd_ones``, for each trio."""
+    rules = builder.evidence
+    by_classes = {h: rules.taxonomy(part) for h, part in enumerate(hierarchies) if rules.needs_disjoint_classes(part)}
+    if by_classes:
+        taxonomy = case_sql((f"h = {h}", str(number)) for h, number in by_classes.items())
+        numbers = _numbers(by_classes)
+        pairs = f"""(select id, {taxonomy} as taxonomy, category as one, odd as other
+            from odd_tried where h in ({numbers}))"""
+        builder.create_table("disjoint_odd", disjoint_names_sql(pairs))
+        builder.create_table(
+            "odd_tried",
+            f"""select * from odd_tried where h not in ({numbers})
+            union all select t.* from (select * from odd_tried where h in ({numbers})) t
+            semi join disjoint_odd d on d.id = t.id and d.other = t.odd""",
+        )
     builder.create_table(
         "odd_found",
         f"""with fitting as (
@@ -204,17 +277,19 @@ def _try_odd_ones(builder: QuestionBuilder, turn: int, hierarchies: list[int]) -
             where not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
             and not exists (select 1 from trio_below b where b.h = t.h and b.id = t.id and b.low = t.odd)
         ), judged_odd as (
-            select f.h, f.id, f.odd, f.fact_id, coalesce(bool_or(c.members = 2), false) as confusing,
+            select f.h, f.id, f.odd, f.fact_id, f.level, f.closeness,
+                coalesce(bool_or(c.members = 2), false) as confusing,
                 bool_or(a.high = f.category) as member, count(*) filter (where c.members = 3) as near
             from fitting f join above a on a.h = f.h and a.low = f.odd
             left join trio_categories c on c.h = f.h and c.id = f.id and c.high = a.high
-            group by f.h, f.id, f.odd, f.fact_id
+            group by f.h, f.id, f.odd, f.fact_id, f.level, f.closeness
         )
-        select h, id, odd, fact_id from judged_odd where not confusing and not member
+        select h, id, odd, fact_id, level from judged_odd where not confusing and not member
         qualify row_number() over (
-            partition by h, id order by -near, {builder.draw_sql("'nearest'", "id", "odd")}, odd, fact_id) = 1""",
+            partition by h, id order by level, -near, -closeness, {builder.draw_sql("'nearest'", "id", "odd")}, odd,
+            fact_id) = 1""",
     )
-    builder.tables.add("odd_ones", "select h, id, odd, fact_id from odd_found")
+    builder.tables.add("odd_ones", "select h, id, odd, fact_id, level from odd_found")
 
 
 def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> None:
@@ -250,7 +325,7 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
     builder.tables.map_batches(
         "quartets",
         f"""with numbered as (
-            select g.*, o.odd, o.fact_id as odd_fact,
+            select g.*, o.odd, o.fact_id as odd_fact, {level_sql("o.level")} as nearness,
                 row_number() over (partition by g.h order by {builder.draw_sql("'place'", "g.id")}, g.id) - 1 as n
             from trios g join odd_ones o on o.h = g.h and o.id = g.id
         )
@@ -279,6 +354,7 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         choices="choices",
         facts="list_append(facts, odd_fact)",
         qset="id",
+        nearness="nearness",
         entities="list_prepend(target, list_filter(choices, lambda x: x != target))",
     )
 

@@ -13,12 +13,16 @@ from merkhet.questions.makers._template_sql import (
     sql_literal,
     sql_literals,
 )
+from merkhet.questions.makers.evidence import DECLARED, disjoint_names_sql
+from merkhet.questions.makers.nearness import RELATION, add_amounts, create_near_names
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Relation
 from merkhet.questions.templates import PLACEHOLDERS
 
 MAX_POOL_FACTS = 200_000
 """Approximate maximum number of facts of a relation that supply distractors."""
+_FARTHEST = 1_000
+"""Rank of names that were drawn at random."""
 
 
 def create_truths(builder: QuestionBuilder) -> None:
@@ -110,6 +114,9 @@ def create_pool(builder: QuestionBuilder) -> None:
     builder.create_table(
         "pool_sizes", "select rel, ask, count(*) as size, min(n) as first_one from pool group by rel, ask"
     )
+    builder.tables.map_batches(
+        "pool_names", "select rel, ask, name, count(*) as frequency from pool group by rel, ask, name", add_amounts
+    )
 
 
 def _pool_condition(builder: QuestionBuilder) -> str:
@@ -128,83 +135,123 @@ def _pool_condition(builder: QuestionBuilder) -> str:
 def draw_distractors(
     builder: QuestionBuilder, asked: str, into: str, count: int, purpose: str, tries: int = 24
 ) -> None:
-    """Draw distractors for each row of the table ``asked`` into a new table with the columns id, name and nth.
+    """Draw distractors for each row of ``asked`` into a new table with the columns id, name, nth and level.
 
     A distractor comes from the same field of another fact of the relation. It does not occur in the sentence, does not
-    make the sentence true by stated or inferred facts, and is not related to a right answer by kinship. Names of small
-    pools are all tried; large pools are sampled.
+    make the sentence true by stated or inferred facts, and is not related to a right answer by kinship. If only
+    disjoint classes are evidence, its class is disjoint with the other name of the sentence. Names near the right
+    answer come first (:mod:`merkhet.questions.makers.nearness`). As far as possible, a random number of distractors
+    are right more often elsewhere than the right answer, so that frequency does not reveal it. Where wrong names are
+    only assumed to be wrong, they are drawn at random, from other domains if possible: near names are the likeliest to
+    be right after all.
 
     Args:
-        asked: Table with the columns id, rel, ask, said (the rest of the sentence) and domain.
+        asked: Table with the columns id, rel, ask, said (the rest of the sentence), name (the right answer) and domain.
         into: Name of the new table.
         count: Maximum number of distractors per row.
         purpose: Text that is part of the random seed.
-        tries: Number of draws from a large pool.
+        tries: Number of random draws from a large pool.
     """
     draw = builder.draw_sql(sql_literal(purpose), "a.id", "k")
-    order = builder.draw_sql(sql_literal(purpose + " order"), "t.id", "t.name")
-    used = builder.used_relations
-    kinship = [relation for relation in used if relation.kinship]
-    contrasting = [relation for relation in used if relation.contrast]
-    near, far = ([relation for relation in used if relation.wrong == distance] for distance in ("near", "far"))
-    unsaid, same_other, more_places = "p.name != t.said", "false", ""
-    if contrasting:
-        # ``said`` may contain several names.
-        unsaid = "not list_contains(string_split(t.said, chr(31)), p.name)"
-        same_other = "p.other = split_part(t.said, chr(31), 1)"
-        contrasted = " or ".join(
-            f"(t.rel = {builder.relation_numbers[relation.name]} and t.ask != '{relation.contrast}')"
-            for relation in contrasting
-        )
-        more_places = f"""union select t.id, t.rel, t.ask, t.said, t.domain, z.size, p.n as place
-            from {asked} t join pool p on p.rel = t.rel and p.ask = t.ask and {same_other}
-            join pool_sizes z on z.rel = t.rel and z.ask = t.ask where {contrasted}"""
-    later = case_sql(
-        [
-            (f"t.rel in ({_numbers_sql(builder, relations)})", condition)
-            for relations, condition in (
-                (near, "not bool_or(p.domain = t.domain)"),
-                (far, "bool_or(p.domain = t.domain)"),
-                (contrasting, f"not bool_or({same_other})"),
-            )
-            if relations
-        ],
-        "false",
-    )
     builder.create_table(
-        "tried",
+        "random_names",
         f"""with places as (
-            select distinct a.id, a.rel, a.ask, a.said, a.domain, z.size,
+            select distinct a.id, z.size,
                 z.first_one + case when z.size <= {2 * tries} then k else ({draw} % z.size)::bigint end as place
             from {asked} a join pool_sizes z on z.rel = a.rel and z.ask = a.ask
             cross join (select unnest(range({2 * tries})) as k) numbers
             where k < case when z.size <= {2 * tries} then z.size else {tries} end
-            {more_places}
         )
-        select t.id, t.rel, t.ask, t.said, p.name, max(t.size) <= {2 * tries} as whole, count(*) as weight,
-            {later} as later
-        from places t join pool p on p.n = t.place
-        where {unsaid} and not exists (
-            select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)
-        group by t.id, t.rel, t.ask, t.said, p.name""",
+        select t.id, p.name, {RELATION} as level, {_FARTHEST} as rank,
+            case when max(t.size) <= {2 * tries} then count(*) else 1 end as weight, bool_or(p.domain = a.domain) as near
+        from places t join pool p on p.n = t.place join {asked} a on a.id = t.id group by t.id, p.name""",
     )
-    related = ""
-    if kinship:
-        builder.create_table(
-            "relatives",
-            f"""select distinct t.id, t.name from tried t join kin on kin.b = t.name join truths r
-            on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a
-            where t.rel in ({_numbers_sql(builder, kinship)})""",
+    if builder.evidence.mode == DECLARED:
+        create_near_names(builder, asked, "near_names")
+        near = f"""union all select a.id, n.other as name, n.level, n.rank, 1 as weight, false as near
+            from {asked} a join near_names n on n.rel = a.rel and n.ask = a.ask and n.name = a.name"""
+    else:
+        near = ""
+    builder.create_table(
+        "tried",
+        f"""with drawn as (
+            select id, name, min(level) as level, min(rank) as rank, max(weight) as weight, bool_or(near) as near
+            from (select * from random_names {near}) n group by id, name
         )
-        related = "anti join relatives r on r.id = t.id and r.name = t.name"
-    # If all names of a pool were tried, they are drawn in proportion to their weights (exponential race).
+        select a.id, a.rel, a.ask, a.said, a.name as gold, d.name, d.level, d.rank, d.weight, d.near
+        from drawn d join {asked} a on a.id = d.id
+        where d.name != a.name and not list_contains(string_split(a.said, chr(31)), d.name) and not exists (
+            select 1 from truths r where r.rel = a.rel and r.ask = a.ask and r.said = a.said and r.name = d.name)""",
+    )
+    _drop_relatives(builder)
+    _drop_possible_names(builder)
+    _choose_distractors(builder, into, count, purpose)
+
+
+def _drop_relatives(builder: QuestionBuilder) -> None:
+    """Remove the ancestors and descendants of right answers from ``tried``, for relations with a kinship predicate."""
+    kinship = [relation for relation in builder.used_relations if relation.kinship]
+    if not kinship:
+        return
+    builder.create_table(
+        "relatives",
+        f"""select distinct t.id, t.name from tried t join kin on kin.b = t.name join truths r
+        on r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = kin.a
+        where t.rel in ({_numbers_sql(builder, kinship)})""",
+    )
+    builder.create_table("tried", "select t.* from tried t anti join relatives r on r.id = t.id and r.name = t.name")
+
+
+def _drop_possible_names(builder: QuestionBuilder) -> None:
+    """Remove the names from ``tried`` that only disjoint classes could show to be wrong, unless they do."""
+    rules = builder.evidence
+    by_classes = [relation for relation in builder.used_relations if rules.needs_disjoint_classes(relation)]
+    if not by_classes:
+        return
+    taxonomy = case_sql(
+        (f"rel = {builder.relation_numbers[relation.name]}", str(rules.taxonomy(relation))) for relation in by_classes
+    )
+    numbers = _numbers_sql(builder, by_classes)
+    pairs = f"""(select id, {taxonomy} as taxonomy, split_part(said, chr(31), 1) as one, name as other
+        from tried where rel in ({numbers}))"""
+    builder.create_table("disjoint_names", disjoint_names_sql(pairs))
+    builder.create_table(
+        "tried",
+        f"""select * from tried where rel not in ({numbers})
+        union all select t.* from (select * from tried where rel in ({numbers})) t
+        semi join disjoint_names d on d.id = t.id and d.other = t.name""",
+    )
+
+
+def _choose_distractors(builder: QuestionBuilder, into: str, count: int, purpose: str) -> None:
+    """Choose ``count`` distractors for each id from the table ``tried``.
+
+    A random number of them, from 0 to ``count``, should be right more often than the right answer, and the others less
+    often. Of each side, the nearest are taken. Names that were drawn at random are taken in proportion to their weights
+    (exponential race).
+    """
+    order = builder.draw_sql(sql_literal(purpose + " order"), "t.id", "t.name")
+    coin = builder.draw_sql(sql_literal(purpose + " side"), "t.id", "t.name")
+    quota = builder.draw_sql(sql_literal(purpose + " quota"), "id")
+    race = f"-ln((({order} // 2048)::double + 1) / 9007199254740993.0) / t.weight"
     builder.create_table(
         into,
-        f"""select * from (
-            select t.id, t.name, row_number() over (partition by t.id order by coalesce(later, false),
-                -ln((({order} // 2048)::double + 1) / 9007199254740993.0) / case when whole then weight else 1 end,
-                t.name) as nth
-            from tried t {related}
+        f"""with sided as (
+            select t.id, t.name, t.level, t.rank, {race} as race, coalesce(t.near, false) as near,
+                coalesce(f.frequency, 0) > coalesce(g.frequency, 0)
+                    or (coalesce(f.frequency, 0) = coalesce(g.frequency, 0) and {coin} % 2 = 0) as is_above
+            from tried t left join pool_names f on f.rel = t.rel and f.ask = t.ask and f.name = t.name
+            left join pool_names g on g.rel = t.rel and g.ask = t.ask and g.name = t.gold
+        ), placed as (
+            select *, row_number() over (partition by id, is_above order by level, rank, near, race, name) as place,
+                ({quota} % {count + 1})::bigint as above_count
+            from sided
+        )
+        select * from (
+            select id, name, level, row_number() over (partition by id order by
+                place > case when is_above then above_count else {count} - above_count end,
+                level, rank, near, race, name) as nth
+            from placed
         ) n where nth <= {count}""",
     )
 

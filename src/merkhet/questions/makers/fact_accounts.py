@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from merkhet.questions.losses import Account, Loss, sort_losses
 from merkhet.questions.makers._template_sql import any_usable_sql, case_sql, sql_literal, sql_literals
+from merkhet.questions.makers.evidence import DECLARED
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Comparison, Hierarchy, Relation
 from merkhet.questions.templates import placeholder_names
@@ -46,6 +47,8 @@ _REASONS = {
     "inner": "the member is itself a category, or its category is too broad",
     "few members": "fewer than three members of the category remain for a group",
     "odd": "no odd one out is certain",
+    "evidence": "no evidence that other names are wrong: ask with options.evidence=assumed",
+    "declared": "other names are known to be wrong: ask with options.evidence=declared",
     "balance": BALANCE,
 }
 _INTENDED = {
@@ -204,9 +207,25 @@ def _usable_sql(builder: QuestionBuilder, relations: Iterable[Relation], *, asks
     return any_usable_sql(templates)
 
 
+def _unasked_reason(builder: QuestionBuilder) -> str:
+    """Return the SQL reason why relations with other evidence are not asked about."""
+    return "'evidence'" if builder.evidence.mode == DECLARED else "'declared'"
+
+
+def _evidence_reasons(
+    builder: QuestionBuilder, relations: Iterable[Relation], is_asked: Callable[[Relation], bool]
+) -> list[tuple[str, str]]:
+    """Return the reason of relations that are not asked about for their evidence, if there are any."""
+    unasked = [relation for relation in relations if not is_asked(relation)]
+    return [(f"rel in ({_numbers(builder, unasked)})", _unasked_reason(builder))] if unasked else []
+
+
 def _completion_sql(builder: QuestionBuilder) -> Iterator[str]:
     relations = [relation for relation in builder.relations.values() if relation.completion]
-    reasons = [(f"not ({_usable_sql(builder, relations, asks=True)})", "'time'")]
+    rules = builder.evidence
+    is_asked = rules.asks_openly if builder.options.choices is None else rules.asks_with_distractors
+    reasons = _evidence_reasons(builder, relations, is_asked)
+    reasons += [(f"not ({_usable_sql(builder, relations, asks=True)})", "'time'")]
     if builder.options.choices is None:
         reasons.append(("true", "'ambiguous'"))
     elif builder.has_table("to_complete"):
@@ -222,13 +241,15 @@ def _completion_sql(builder: QuestionBuilder) -> Iterator[str]:
 
 def _checking_sql(builder: QuestionBuilder) -> Iterator[str]:
     relations = [relation for relation in builder.relations.values() if relation.checking]
-    reasons = [("true", "'frames'")]
+    unasked = _evidence_reasons(builder, relations, builder.evidence.asks_with_distractors)
+    reasons = [*unasked, ("true", "'frames'")]
     if builder.has_table("to_check"):
         options = builder.options
         surplus = "limit" if options.limit is not None else "checks"
         is_full = options.limit is not None or builder.tables.count("judged_plain") >= 2 * (options.checks // 2)
         sample = "select 1 from to_check t where t.rel = w.rel and"
         reasons = [
+            *unasked,
             (f"not ({_usable_sql(builder, relations, asks=False)})", "'time'"),
             (
                 f"exists ({sample} t.fact_id = w.fact_id and t.fact_id not in (select id from corruptions))",
@@ -250,6 +271,7 @@ def _reasoning_sql(builder: QuestionBuilder) -> Iterator[str]:
     unclear = "few choices" if builder.schema.frames.get("choices") else "frames"
     concluded = "exists (select 1 from concluded c where c.fact_id = w.fact_id and c.rel = w.rel)"
     reasons = [
+        *_evidence_reasons(builder, relations, builder.evidence.asks_with_distractors),
         ("exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)", "'stated'"),
         (f"{concluded} and rel in ({_numbers(builder, pairless)})", "'pair'"),
         (concluded, f"'{unclear}'"),
@@ -262,6 +284,11 @@ def _comparison_sql(builder: QuestionBuilder) -> Iterator[str]:
     """Yield a query for the facts of comparisons, if there are any."""
     comparisons = list(builder.schema.comparisons.values())
     if not comparisons:
+        return
+    if not builder.evidence.asks_comparisons:
+        predicates = sql_literals(name for comparison in comparisons for name in comparison.predicates)
+        yield f"""select 'reasoning' as task, {len(builder.relations)} as number, f.fact_id, f.subject as s,
+            f.object as o, 'declared' as reason from facts f where f.predicate in ({predicates}) and f.rule is null"""
         return
     numbers = range(len(comparisons))
     measured = [f"select {number} as c, name, fact_id from measured_{number}" for number in numbers]
@@ -305,9 +332,11 @@ def _distinction_sql(builder: QuestionBuilder) -> Iterator[str]:
     hierarchies = list(builder.schema.hierarchies.values())
     if not hierarchies:
         return
+    unasked = [h for h, part in enumerate(hierarchies) if not builder.evidence.asks_with_distractors(part)]
     reasons = [
         ("w.reason is not null", "w.reason"),
         ("m.fact_id != w.fact_id", "'repeated'"),
+        (f"w.h in ({', '.join(map(str, unasked)) or '-1'})", _unasked_reason(builder)),
         ("k.size < 2", "'one category'"),
     ]
     joins = ""

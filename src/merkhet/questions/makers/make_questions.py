@@ -21,6 +21,7 @@ from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
 from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.distractors import create_pool, create_truths
+from merkhet.questions.makers.evidence import ASSUMED, count_evidence
 from merkhet.questions.makers.fact_accounts import BALANCE, account_for_facts
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
 from merkhet.questions.quality import Filter, apply_filters
@@ -68,7 +69,10 @@ def make_benchmark(
         from merkhet.questions.makers.number_comparison import make_comparisons
         from merkhet.questions.makers.reasoning import make_reasoning
 
-        remarks += make_reasoning(builder) + make_comparisons(builder)
+        remarks += make_reasoning(builder)
+        if builder.evidence.asks_comparisons:
+            remarks += make_comparisons(builder)
+    remarks += _remark_evidence(builder)
     remarks += _remark_unworded(builder)
     if builder.asked_count < builder.fact_count:
         remarks.append(
@@ -102,6 +106,7 @@ def make_benchmark(
             "empty_domains": [name for name in domains if not domain_counts.get(name)],
             "filters": counts,
             **losses_for_card(accounts),
+            "evidence": count_evidence(builder),
             "ambiguity": ambiguity,
             "remarks": remarks,
         },
@@ -222,6 +227,25 @@ def _unasked_frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.T
         "group by task, relation, answer order by task, relation, answer"
     )
     return validate(FREQUENCIES, table)
+
+
+def _remark_evidence(builder: QuestionBuilder) -> list[str]:
+    """Return a remark on relations that are asked about only with the other evidence."""
+    rules = builder.evidence
+    if rules.is_chosen:
+        return []
+    if rules.mode == ASSUMED:
+        return [
+            "no relation declares that it is complete or functional: wrong options are only assumed to be wrong "
+            "(evidence: assumed)"
+        ]
+    assumed = [row["relations"] for row in count_evidence(builder) if row["evidence"] == ASSUMED]
+    if not any(assumed):
+        return []
+    return [
+        f"no evidence of wrong names in {counted(assumed[0], 'relation')}: nothing is asked about them; "
+        "options.evidence=assumed asks about them, apart"
+    ]
 
 
 def _remark_unworded(builder: QuestionBuilder) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -12,13 +12,14 @@ from merkhet.core import SLOT
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.questions.english import FORMS, format_number
 from merkhet.questions.makers._template_sql import FIELD_COLUMNS, case_sql, placeholder_forms, sql_literal
+from merkhet.questions.makers.evidence import EvidenceRules, create_disjoint_classes
 from merkhet.questions.schema import Relation, Schema
 from merkhet.questions.splits import split_sql
 
 _LISTS = ("answers", "choices", "facts", "entities")
 QUESTION_COLUMNS = (
     *("task", "prompt", "answers", "target", "choices", "candidate_set", "facts", "qset", "domain", "rule", "template"),
-    *("split", "entities"),
+    *("split", "nearness", "evidence", "entities"),
 )
 """Columns of the table ``made`` of questions, which contain texts or lists of texts."""
 MAX_ASKED_FACTS = 100_000
@@ -54,6 +55,12 @@ class MakerOptions:
     """Maximum number of facts with completions with choices, of checks and of distinctions.
 
     They are spread over relations and hierarchies."""
+    evidence: str | None = None
+    """Evidence that distractors are wrong: ``declared`` or ``assumed``.
+
+    None asks the questions with declared evidence, or those with assumed evidence if there are no others."""
+    complete: Mapping[str, str] = field(default_factory=dict)
+    """Predicates that the knowledge declares complete, with the field (``object``, ``subject`` or ``both``)."""
     distinct_names: bool = False
     """Whether to skip facts in which one name contains the other ("A rocking chair is a kind of chair")."""
 
@@ -87,6 +94,9 @@ class QuestionBuilder:
         self.used_relations = tuple(
             relation for name, relation in self.relations.items() if self.relation_numbers[name] in used
         )
+        stated = [row[0] for row in self.rows("select distinct predicate from facts")]
+        self.evidence = EvidenceRules(schema, options.complete, stated, options.evidence)
+        create_disjoint_classes(self)
         empty = ", ".join(
             f"cast(null as varchar{'[]' if name in _LISTS else ''}) as {name}" for name in QUESTION_COLUMNS
         )
@@ -305,7 +315,8 @@ class QuestionBuilder:
         unknown = set(columns) - set(QUESTION_COLUMNS)
         if unknown:
             raise ValueError(f"no such columns: {sorted(unknown)}")
-        columns = {"qset": "fact_id", "domain": "domain", "split": "split", **columns}
+        evidence = sql_literal(self.evidence.mode)
+        columns = {"qset": "fact_id", "domain": "domain", "split": "split", "evidence": evidence, **columns}
         expressions = [f"{columns.get(name, 'null')} as {name}" for name in QUESTION_COLUMNS]
         self.tables.add("made", f"select {', '.join(expressions)} from {source}")
 

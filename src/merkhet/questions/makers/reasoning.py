@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from merkhet.core.text import counted
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.questions.makers._template_sql import (
@@ -15,6 +17,7 @@ from merkhet.questions.makers._template_sql import (
 )
 from merkhet.questions.makers.completion import register_candidate_set
 from merkhet.questions.makers.distractors import draw_distractors
+from merkhet.questions.makers.nearness import level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Relation
 from merkhet.questions.templates import placeholder_names
@@ -43,49 +46,90 @@ def make_reasoning(builder: QuestionBuilder) -> list[str]:
         ) select c.*, f.premises from first_ones c join facts f on f.fact_id = c.fact_id""",
     )
     concluded = {row[0] for row in builder.rows("select distinct rel from concluded")}
-    remarks = []
-    for relation in builder.used_relations:
-        if builder.relation_numbers[relation.name] in concluded:
-            for ask in relation.asks:
-                remarks += _reason_about_field(builder, relation, ask)
-    return remarks
+    relations = [
+        relation
+        for relation in builder.used_relations
+        if builder.relation_numbers[relation.name] in concluded and builder.evidence.asks_with_distractors(relation)
+    ]
+    if not relations:
+        return []
+    _create_choices(builder, relations)
+    for relation in relations:
+        for ask in relation.asks:
+            _reason_about_field(builder, relation, ask)
+    return _remarks(builder, relations)
 
 
-def _reason_about_field(builder: QuestionBuilder, relation: Relation, ask: str) -> list[str]:
-    number = builder.relation_numbers[relation.name]
-    templates = [text for text in relation.templates if set(placeholder_names(text)) == {"subject", "object"}]
-    context = field_column("subject" if ask == "object" else "object")
-    builder.create_table(
-        "unclear_asked",
-        f"""select fact_id as id, rel, {sql_literal(ask)} as ask, {context} as said, domain
-        from concluded c where rel = {number} and ({str(relation.closed).lower()} or {context} in (
-            select {context} from worded where rel = {number}
-            group by {context} having count(distinct {field_column(ask)}) > 1))""",
-    )
-    unclear_count = builder.tables.count("unclear_asked")
-    if unclear_count:
-        draw_distractors(builder, "unclear_asked", "wrong_choices", DISTRACTORS, f"choices {ask}")
-        for form in sorted({slot_form(template, ask)[0] for template in templates}):
-            _create_choices(builder, ask, form)
+def _reason_about_field(builder: QuestionBuilder, relation: Relation, ask: str) -> None:
+    templates = _pair_templates(relation)
     for index, template in enumerate(templates):
         condition = builder.paraphrase_sql(ask, index, len(templates))
         label = f"{relation.name}/{relation.templates.index(template) + 1}"
-        _ask_openly(builder, relation, template, ask, label, condition)
-        if unclear_count:
-            _ask_with_choices(builder, relation, template, ask, label, condition)
-    if not unclear_count:
-        return []
-    [(dropped, total)] = builder.rows(
-        f"""select count(*) filter (where n < {DISTRACTORS}), count(*) from (
-        select a.id, count(w.name) as n from unclear_asked a left join wrong_choices w on w.id = a.id group by a.id
-        ) counts"""
+        if builder.evidence.asks_openly(relation):
+            _ask_openly(builder, relation, template, ask, label, condition)
+        _ask_with_choices(builder, relation, template, ask, label, condition)
+
+
+def _pair_templates(relation: Relation) -> list[str]:
+    """Return the templates that mention the subject, the object, and nothing else."""
+    return [text for text in relation.templates if set(placeholder_names(text)) == {"subject", "object"}]
+
+
+def _create_choices(builder: QuestionBuilder, relations: Sequence[Relation]) -> None:
+    """Create the tables ``unclear_asked`` of the conclusions with choices, and ``offered_…`` of their choices.
+
+    The choices, the right answer and the distractors, are inflected by the form in the table's name, and shuffled.
+    """
+    unclear = []
+    for relation in relations:
+        number = builder.relation_numbers[relation.name]
+        is_closed = relation.closed or not builder.evidence.asks_openly(relation)
+        for ask in relation.asks:
+            context, name = field_column("subject" if ask == "object" else "object"), field_column(ask)
+            several = f"""{context} in (select {context} from worded where rel = {number}
+                group by {context} having count(distinct {name}) > 1)"""
+            unclear.append(
+                f"""select fact_id, rel, {sql_literal(ask)} as ask, {context} as said, {name} as name, domain
+                from concluded c where rel = {number} and {"true" if is_closed else several}"""
+            )
+    builder.create_table(
+        "unclear_asked",
+        f"select concat_ws(chr(31), fact_id, ask, rel) as id, * from ({' union all '.join(unclear)}) u",
     )
-    if dropped:
-        return [
-            f"{relation.name}, asked for its {ask}: left out {dropped:,} of {counted(total, 'conclusion')} for fewer "
-            f"than {DISTRACTORS} names that are certainly wrong"
-        ]
-    return []
+    draw_distractors(builder, "unclear_asked", "wrong_choices", DISTRACTORS, "choices")
+    forms = {
+        slot_form(template, ask)[0]
+        for relation in relations
+        for ask in relation.asks
+        for template in _pair_templates(relation)
+    }
+    for form in sorted(forms):
+        name, join = ("n.name", "") if not form else (f"f.shown_{form}", "join forms f on f.name = n.name")
+        order = builder.draw_sql("'choice order'", "n.id", "n.name")
+        builder.create_table(
+            f"offered_{form or 'plain'}",
+            f"""with n as (
+                select id, name, level from wrong_choices
+                union all select id, name, 0 as level from unclear_asked
+            ) select n.id, list({name} order by {order}, n.name) as names, {level_sql("max(level)")} as nearness
+            from n {join} group by n.id
+            having count(*) = {DISTRACTORS + 1} and count(distinct lower({name})) = {DISTRACTORS + 1}""",
+        )
+
+
+def _remarks(builder: QuestionBuilder, relations: Sequence[Relation]) -> list[str]:
+    names = {builder.relation_numbers[relation.name]: relation.name for relation in relations}
+    rows = builder.rows(
+        f"""select rel, ask, count(*) filter (where n < {DISTRACTORS}), count(*) from (
+            select a.id, a.rel, a.ask, count(w.name) as n from unclear_asked a
+            left join wrong_choices w on w.id = a.id group by a.id, a.rel, a.ask
+        ) counts group by rel, ask having count(*) filter (where n < {DISTRACTORS}) > 0 order by rel, ask"""
+    )
+    return [
+        f"{names[rel]}, asked for its {ask}: left out {dropped:,} of {counted(total, 'conclusion')} for fewer than "
+        f"{DISTRACTORS} names that are certainly wrong"
+        for rel, ask, dropped, total in rows
+    ]
 
 
 def _add_questions(builder: QuestionBuilder, source: str, template: str, ask: str, label: str, **columns: str) -> None:
@@ -107,23 +151,9 @@ def _ask_openly(
 ) -> None:
     candidates = sql_literal(register_candidate_set(builder, relation, template, ask))
     source = f"""concluded c where rel = {builder.relation_numbers[relation.name]} and {usable_sql(template)}
-        and {condition} and not exists (select 1 from unclear_asked u where u.id = c.fact_id)"""
+        and {condition} and not exists (
+            select 1 from unclear_asked u where u.fact_id = c.fact_id and u.rel = c.rel and u.ask = {sql_literal(ask)})"""
     _add_questions(builder, source, template, ask, label, prompt=sentence_sql(template, ask), candidate_set=candidates)
-
-
-def _create_choices(builder: QuestionBuilder, ask: str, form: str) -> None:
-    """Create the table of the choices of conclusions: answer and distractors, inflected by ``form`` and shuffled."""
-    name, join = ("n.name", "") if not form else (f"f.shown_{form}", "join forms f on f.name = n.name")
-    order = builder.draw_sql(sql_literal(f"choice order {ask}"), "n.id", "n.name")
-    builder.create_table(
-        f"offered_{form or 'plain'}",
-        f"""with n as (
-            select id, name from wrong_choices union all
-            select c.fact_id as id, {field_column(ask)} as name from concluded c
-            where fact_id in (select id from unclear_asked)
-        ) select n.id, list({name} order by {order}, n.name) as names from n {join} group by n.id
-        having count(*) = {DISTRACTORS + 1} and count(distinct lower({name})) = {DISTRACTORS + 1}""",
-    )
 
 
 def _ask_with_choices(
@@ -150,6 +180,16 @@ def _ask_with_choices(
                 parts.append(sql_literal(text))
         prompts.append(f"capital({' || '.join(parts)})")
     choices = "list_transform(names, lambda x: capital(x))" if begins else "names"
-    source = f"""concluded c join offered_{form or "plain"} o on o.id = c.fact_id
+    source = f"""concluded c join offered_{form or "plain"} o
+        on o.id = concat_ws(chr(31), c.fact_id, {sql_literal(ask)}, c.rel)
         where rel = {builder.relation_numbers[relation.name]} and {usable_sql(template)} and {condition}"""
-    _add_questions(builder, source, template, ask, label, prompt=pick_sql(prompts, draw), choices=choices)
+    _add_questions(
+        builder,
+        source,
+        template,
+        ask,
+        label,
+        prompt=pick_sql(prompts, draw),
+        choices=choices,
+        nearness="nearness",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -38,5 +38,10 @@ class KmirOptions(SplitOptions):
     )
     asked: int | None = Field(
         None, ge=1, description="number of facts that questions are made of (all, but at most 100,000)"
+    )
+    evidence: Literal["declared", "assumed"] | None = Field(
+        None,
+        description="evidence that wrong options are wrong: declared, or assumed if nothing is declared (declared if any "
+        "relation declares it)",
     )
     splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -55,6 +56,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         rounds=options.rounds,
         shares=options.splits,
         asked=options.asked,
+        evidence=options.evidence,
     )
     words = sensitive_words(home / options.sensitive if options.sensitive else None)
 
@@ -70,6 +72,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             KnowledgeBase.open(store) as knowledge,
             open_tables(knowledge.connection, engine, ("facts", "names")) as tables,
         ):
+            maker_options = replace(maker_options, complete=knowledge.complete_predicates())
             sensitive_facts = facts_about_classes(knowledge, options.classes)
             filters = quality_filters(words=words, facts=sensitive_facts, tasks=TASKS)
             # If the study asks only one split, that split is sampled later.
@@ -143,7 +146,7 @@ SUITE = Kmir(
         "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
         "probes": ["rank", "write"],
         "metrics": ["f1", "exact", "accuracy"],
-        "groups": ["domain", "relation", "rule"],
+        "groups": ["domain", "relation", "rule", "nearness"],
         "options": {},
     },
     run_defaults={"limit": 200},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from merkhet.analysis.option_models import StudyPath
@@ -12,4 +14,9 @@ class QuickstartOptions(SuiteOptions):
     """Options of a quickstart study."""
 
     choices: int = Field(10, ge=2, description="number of candidates of a completion question")
+    evidence: Literal["declared", "assumed"] | None = Field(
+        None,
+        description="evidence that wrong options are wrong: declared, or assumed if nothing is declared (declared if any "
+        "relation declares it)",
+    )
     templates: StudyPath | None = Field(None, description="a YAML file with your own templates")

@@ -61,6 +61,8 @@ def _make(
             choices=options.choices,
             limit=_limit(study),
             distinct_names=True,
+            evidence=options.evidence,
+            complete=knowledge.complete_predicates(),
         )
         if predicates:
             # Embedded packs are so small that threads and join optimization cost more than they save.
