@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,12 @@ def shuffled():
     def shuffle(knowledge, generator):
         tables = [knowledge.facts(), knowledge.names()]
         return KnowledgeBase(
-            [Chunk(*(table.take(generator.sample(range(table.num_rows), table.num_rows)) for table in tables))]
+            [
+                Chunk(
+                    *(table.take(generator.sample(range(table.num_rows), table.num_rows)) for table in tables),
+                    predicates=knowledge.predicates,
+                )
+            ]
         )
 
     return shuffle
@@ -60,6 +66,7 @@ def make():
 
     def make_set(knowledge, schema, task, **options):
         given = MakerOptions(**{"suite": "s", "limit": 100, "choices": 20, "distinct_names": True, **options})
+        given = replace(given, complete=given.complete or knowledge.complete_predicates())
         return make_benchmark(DuckTables(knowledge.connection), schema, given, [task])
 
     return make_set

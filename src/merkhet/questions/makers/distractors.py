@@ -226,30 +226,28 @@ def _drop_possible_names(builder: QuestionBuilder) -> None:
 def _choose_distractors(builder: QuestionBuilder, into: str, count: int, purpose: str) -> None:
     """Choose ``count`` distractors for each id from the table ``tried``.
 
-    A random number of them, from 0 to ``count``, should be right more often than the right answer, and the others less
-    often. Of each side, the nearest are taken. Names that were drawn at random are taken in proportion to their weights
-    (exponential race).
+    A random number of them, from 0 to ``count``, may be right more often than the right answer, and the others less
+    often; names that are right as often count on neither side. The nearest of these are taken, then the nearest of the
+    rest. Names that were drawn at random are taken in proportion to their weights (exponential race).
     """
     order = builder.draw_sql(sql_literal(purpose + " order"), "t.id", "t.name")
-    coin = builder.draw_sql(sql_literal(purpose + " side"), "t.id", "t.name")
     quota = builder.draw_sql(sql_literal(purpose + " quota"), "id")
     race = f"-ln((({order} // 2048)::double + 1) / 9007199254740993.0) / t.weight"
     builder.create_table(
         into,
-        f"""with sided as (
+        f"""with compared as (
             select t.id, t.name, t.level, t.rank, {race} as race, coalesce(t.near, false) as near,
-                coalesce(f.frequency, 0) > coalesce(g.frequency, 0)
-                    or (coalesce(f.frequency, 0) = coalesce(g.frequency, 0) and {coin} % 2 = 0) as is_above
+                sign(coalesce(f.frequency, 0) - coalesce(g.frequency, 0)) as side
             from tried t left join pool_names f on f.rel = t.rel and f.ask = t.ask and f.name = t.name
             left join pool_names g on g.rel = t.rel and g.ask = t.ask and g.name = t.gold
         ), placed as (
-            select *, row_number() over (partition by id, is_above order by level, rank, near, race, name) as place,
+            select *, row_number() over (partition by id, side order by level, rank, near, race, name) as place,
                 ({quota} % {count + 1})::bigint as above_count
-            from sided
+            from compared
         )
         select * from (
             select id, name, level, row_number() over (partition by id order by
-                place > case when is_above then above_count else {count} - above_count end,
+                place > case side when 0 then {count} when 1 then above_count else {count} - above_count end,
                 level, rank, near, race, name) as nth
             from placed
         ) n where nth <= {count}""",

@@ -10,7 +10,7 @@ import re
 
 import pyarrow as pa
 
-from merkhet.questions.makers._template_sql import case_sql, sql_literal
+from merkhet.questions.makers._template_sql import case_sql, sql_literal, sql_literals
 from merkhet.questions.makers.question_builder import QuestionBuilder
 
 SIBLING, COUSIN, KIND, RELATION = range(4)
@@ -42,11 +42,12 @@ def create_features(builder: QuestionBuilder) -> None:
     by one predicate. With a feature of level 1 they are cousins: their objects (or subjects) share an object, or objects
     of their objects do. Those of level 2 have the same kind. Features are hashed to 64 bits.
     """
+    chosen = f"and f.predicate in ({sql_literals(builder.options.near)})" if builder.options.near else ""
     builder.create_table(
         "links",
-        """select distinct f.predicate, a.name as s, b.name as o
+        f"""select distinct f.predicate, a.name as s, b.name as o
         from facts f join named a on a.entity = f.subject join named b on b.entity = f.object
-        where f.rule is null and a.name != b.name""",
+        where f.rule is null and a.name != b.name {chosen}""",
     )
 
     builder.create_table(

@@ -61,6 +61,8 @@ class MakerOptions:
     None asks the questions with declared evidence, or those with assumed evidence if there are no others."""
     complete: Mapping[str, str] = field(default_factory=dict)
     """Predicates that the knowledge declares complete, with the field (``object``, ``subject`` or ``both``)."""
+    near: Sequence[str] = ()
+    """Predicates whose facts show which names are near each other; empty for all."""
     distinct_names: bool = False
     """Whether to skip facts in which one name contains the other ("A rocking chair is a kind of chair")."""
 

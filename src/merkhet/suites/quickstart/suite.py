@@ -61,6 +61,7 @@ def _make(
             choices=options.choices,
             limit=_limit(study),
             distinct_names=True,
+            near=_near_predicates(study, options, schema),
             evidence=options.evidence,
             complete=knowledge.complete_predicates(),
         )
@@ -70,6 +71,13 @@ def _make(
             knowledge.connection.execute("set disabled_optimizers = 'join_order,statistics_propagation'")
         with open_tables(knowledge.connection, None, ("facts", "names")) as tables:
             return make_benchmark(tables, schema, maker_options, study.tasks or TASKS)
+
+
+def _near_predicates(study: Study, options: QuickstartOptions, schema: Schema) -> tuple[str, ...]:
+    """Return the predicates of the relations within the limit, so that others need not be read; empty for all."""
+    if options.templates is not None or not set(study.knowledge) <= set(embedded_packs()):
+        return ()
+    return tuple(sorted(_limit_relations(study, schema).predicates()))
 
 
 def _limit(study: Study) -> int:
