@@ -182,3 +182,41 @@ def test_shards_whose_steps_would_load_a_model_are_refused(merkhet, stranger: St
         assert not (stranger.folder / "whole").exists()
 
     check_all(check, [as_score, as_learning, outside, absolute, command])
+
+
+def test_shards_with_steps_that_load_a_source_or_a_learner_are_refused(
+    merkhet, stranger: Stranger, shard: Path
+) -> None:
+    """Steps after the asking ones are executed, and these have a name or kind that hides what they do."""
+    knowledge = [f"{stranger.code}:read={stranger.folder / 'study' / 'facts.csv'}"]
+    study = {"suite": "lama-tk", "knowledge": knowledge}
+    facts = {
+        "function": "merkhet.suites.lama_tk.plan:gather_facts",
+        "params": {"study": study, "contents": {"suite": "lama-tk"}},
+    }
+    learning = {
+        "function": "merkhet.engine.training_steps:learn",
+        "params": {
+            **{"name": "theirs", "kind": "causal", "fingerprint": "", "dtype": "auto", "settings": {}, "seed": 0},
+            **{"task": None, "learner": f"{stranger.code}:learn", "identity": ""},
+        },
+    }
+    file = shard / ".merkhet" / "shard.json"
+    kept = file.read_text()
+
+    def check(kind: str, runtime: Any, step: dict[str, Any]) -> None:
+        content = json.loads(kept)
+        content["steps"].append(
+            {**step, "name": "last", "kind": kind, "runtime": runtime, "inputs": [], "outputs": ["last.txt"]}
+        )
+        file.write_text(json.dumps(content))
+        assert "shard.json is damaged" in merkhet(*MERGE, "--trust", check=2).stderr
+        assert not stranger.ran and not (stranger.folder / "whole").exists()
+
+    check_all(
+        check,
+        [
+            *((kind, None, step) for step in (facts, learning) for kind in ("build", "score")),
+            ("score", {"options": {"experiment": "storage"}}, facts),
+        ],
+    )

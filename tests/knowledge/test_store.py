@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
+import pytest
 from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from merkhet.core.errors import InputError
 from merkhet.core.schemas import FACTS, NAMES, make_table
 from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.database import create_tables
 from merkhet.knowledge.pack_catalog import embedded_packs, pack_card
 from merkhet.knowledge.source_lookup import read_source
 from merkhet.knowledge.source_reader import ReadContext
@@ -150,3 +155,26 @@ def test_a_label_takes_the_place_of_an_id_or_an_alias():
             "FRA": [],
             "EUR": ["the Union"],
         }
+
+
+def test_a_file_with_queries_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    """A view or a macro in the file could read any file of the user."""
+    secret = tmp_path / "secret.txt"
+    secret.write_text("secret")
+    read = f"(select content from read_text('{secret}'))"
+    queries = {
+        "names": "alter table names rename to hidden; "
+        f"create view names as select * replace ({read} as label) from hidden",
+        "lower": f"create macro lower(x) as {read}",
+        "duckdb_functions": "create macro duckdb_functions() as table select 1",
+    }
+
+    def check(name: str, query: str) -> None:
+        file = tmp_path / f"{name}.duckdb"
+        with duckdb.connect(str(file)) as connection:
+            create_tables(connection)
+            connection.execute(query)
+        with pytest.raises(InputError, match=f"holds a view or macro \\('{name}'\\)"):
+            KnowledgeBase.open(file)
+
+    check_all(check, queries.items())

@@ -116,3 +116,43 @@ def test_listing_and_resolving_need_no_torch(model_folders: dict[str, Path]) -> 
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+THEIR_CODE = """
+import pathlib
+
+from transformers import BertConfig, BertForMaskedLM, BertTokenizerFast
+
+pathlib.Path("{marker}").touch()
+
+
+class TheirConfig(BertConfig):
+    model_type = "theirs"
+
+
+class TheirModel(BertForMaskedLM):
+    config_class = TheirConfig
+
+
+class TheirTokenizer(BertTokenizerFast):
+    pass
+"""
+
+
+def test_a_model_cannot_ask_on_standard_input_whether_its_code_may_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """transformers asks so, unless it is told; ``yes |`` would answer."""
+    marker = tmp_path / "ran"
+    (folder / "theirs.py").write_text(THEIR_CODE.format(marker=marker))
+    names = {"AutoConfig": "theirs.TheirConfig", "AutoModelForMaskedLM": "theirs.TheirModel"}
+    names |= {"AutoTokenizer": ["theirs.TheirTokenizer", "theirs.TheirTokenizer"]}
+    for name, more in (("config.json", {"model_type": "theirs"}), ("tokenizer_config.json", {})):
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps({**content, **more, "auto_map": names}))
+    monkeypatch.setattr("builtins.input", lambda *prompt: "y")
+    assert "custom code" in refuse(str(folder))
+    untrained = resolve_model(ModelSpec(f"random:{folder}")).instance
+    with pytest.raises(InputError, match="custom code"):
+        untrained.make((), 0, 0)
+    assert not marker.exists()

@@ -147,7 +147,7 @@ def read_step(content: Mapping[str, Any]) -> AnyStep:
 
     Raises:
         InputError: The content names a function outside merkhet.
-        pydantic.ValidationError: The parameters do not fit the function.
+        pydantic.ValidationError: The parameters or the runtime settings do not fit the function.
     """
     # Importing merkhet.__main__ would run a command.
     if not str(content["function"]).startswith(PACKAGE) or "__" in content["function"]:
@@ -157,7 +157,8 @@ def read_step(content: Mapping[str, Any]) -> AnyStep:
             raise InputError(f"{name!r} is not a path within the run's folder")
     function = load_part(content["function"])
     params_type, runtime_type = get_args(get_type_hints(function)["context"])
-    runtime = NOTHING if content["runtime"] is None else TypeAdapter(runtime_type).validate_python(content["runtime"])
+    is_left_out = content["kind"] == "build"
+    runtime = NOTHING if is_left_out else TypeAdapter(runtime_type).validate_python(content["runtime"])
     return Step(
         content["name"],
         content["kind"],

@@ -155,6 +155,7 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
     except duckdb.Error as error:
         raise explain_error(error, path) from error
     try:
+        _refuse_queries(connection, path)
         define_macros(connection)
         connection.execute("set preserve_insertion_order = false")  # Every query that needs an order states it.
         if not read_only and not count_rows(connection, "duckdb_tables()"):
@@ -204,6 +205,23 @@ def _require_file(path: Path) -> None:
     if not path.is_file():
         raise InputError(
             f"there is no knowledge base {path}; create one with: merkhet knowledge import PLACE --into {path}"
+        )
+
+
+def _refuse_queries(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Raise InputError if the file holds a view or a macro, which merkhet never writes.
+
+    The file may be somebody else's: a view could read any file of the user, and a macro could replace a function of
+    merkhet's queries. A macro of the file cannot replace the qualified functions here.
+    """
+    names = connection.execute(
+        """select view_name from system.main.duckdb_views() where not internal
+        union all select function_name from system.main.duckdb_functions() where not internal"""
+    ).fetchall()
+    if names:
+        raise InputError(
+            f"{path} holds a view or macro ({min(names)[0]!a}), which may read other files: "
+            "merkhet has not made it. Import its sources again."
         )
 
 

@@ -39,8 +39,10 @@ def _unpack(path: Path, folder: Path) -> None:
 
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # The library's progress bar would break merkhet's.
-            tokenizer = AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name)
-            model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+            # Without this, the library asks on standard input whether code beside the file may run.
+            options = {"gguf_file": path.name, "trust_remote_code": False}
+            tokenizer = AutoTokenizer.from_pretrained(path.parent, **options)
+            model = AutoModelForCausalLM.from_pretrained(path.parent, dtype=torch.float32, **options)
     except ImportError as error:
         raise InputError(
             f"{path}: reading GGUF needs the packages gguf and accelerate: pip install 'merkhet[models]'"

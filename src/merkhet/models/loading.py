@@ -50,7 +50,7 @@ def _load(resolved: ResolvedModel, path: Path) -> Model:
     }[resolved.kind]
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **options)
-        network = factory.from_pretrained(folder, dtype=_dtype(spec.dtype, device, folder), **options)
+        network = factory.from_pretrained(folder, dtype=_dtype(spec, device, folder), **options)
     except MerkhetError:
         raise
     except Exception as error:  # The libraries raise any exception for broken files.
@@ -74,17 +74,17 @@ def _device(name: str) -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def _dtype(name: str, device: torch.device, folder: Path) -> torch.dtype:
+def _dtype(spec: ModelSpec, device: torch.device, folder: Path) -> torch.dtype:
     import torch
     from transformers import AutoConfig
 
     known = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if name in known:
-        return known[name]
-    if name != "auto":
-        raise InputError(f"dtype must be auto, {', '.join(known)}, got {name!r}")
+    if spec.dtype in known:
+        return known[spec.dtype]
+    if spec.dtype != "auto":
+        raise InputError(f"dtype must be auto, {', '.join(known)}, got {spec.dtype!r}")
     size = sum(file.stat().st_size for pattern in WEIGHTS for file in folder.glob(pattern))
     if device.type == "cpu" or size < LARGE_WEIGHTS:
         return torch.float32  # Half precision is slower on most CPUs, and less exact everywhere.
-    stored = getattr(AutoConfig.from_pretrained(folder), "dtype", None)
+    stored = getattr(AutoConfig.from_pretrained(folder, trust_remote_code=spec.trust_remote_code), "dtype", None)
     return stored if stored in known.values() else torch.float32

@@ -61,8 +61,8 @@ class UntrainedModel:
 
         if self.folder is not None:
             try:
-                tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder)
-                config = transformers.AutoConfig.from_pretrained(self.folder)
+                tokenizer = transformers.AutoTokenizer.from_pretrained(self.folder, trust_remote_code=False)
+                config = transformers.AutoConfig.from_pretrained(self.folder, trust_remote_code=False)
             except Exception as error:  # The libraries raise anything for broken files.
                 raise InputError(
                     f"{self.name}: {self.folder} cannot be read: {first_line(error)}. Copy its files again."

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from merkhet.core.child_python import hidden_folders
 from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.schemas import ANSWERS, write_table
@@ -63,7 +64,7 @@ def ask_on_ray(
         selection,
         deque(missing),
         on_start,
-        lambda: actor.remote(worker_environment(), resources.cores),
+        lambda: actor.remote(worker_environment(), resources.cores, hidden_folders()),
     )
     worker_count = min(resources.workers, len(missing))
     threads = f"{resources.cores} cores" if resources.cores > 1 else "one core"

@@ -18,11 +18,11 @@ from merkhet.core.schemas import ANSWERS, read_table, write_table
 from merkhet.core.text import counted
 from merkhet.core.version import __version__
 from merkhet.engine._ask_step import STATISTICS_FILE, ask, select_questions
-from merkhet.engine.asker import AskStatistics, ModelRuntime, merge_statistics
+from merkhet.engine.asker import AskStatistics, merge_statistics
 from merkhet.engine.distribute.shard_permissions import check_shard_permissions
 from merkhet.engine.distribute.shards import Shard, read_steps, shard_steps, strip_shard_option
 from merkhet.engine.executor import INTERNAL, execute, is_recorded
-from merkhet.engine.plan import AnyStep, Plan, step_identity
+from merkhet.engine.plan import AnyStep, Nothing, Plan, step_identity
 from merkhet.engine.record_step import RecordRuntime
 from merkhet.engine.run_files import SHARD_FILE, read_json
 from merkhet.engine.run_folder import Run
@@ -94,22 +94,31 @@ def _read_parts(folders: Sequence[Path], target: Path) -> list[_Part]:
         content = read_json(folder / SHARD_FILE)
         try:
             steps = read_steps(content)
-            parts.append(_Part(folder, Shard(content["number"], content["of"]), content, steps))
-            if not all(_needs_no_model(step) for step in steps):
-                raise InputError("a step loads a model")
+            part = _Part(folder, Shard(content["number"], content["of"]), content, steps)
+            _check_steps(part)
         except (KeyError, TypeError, ValueError, InputError) as error:
             raise InputError(f"{folder / SHARD_FILE} is damaged; run this shard again with a new folder") from error
+        parts.append(part)
     return sorted(parts, key=lambda part: (part.shard.of, part.shard.number))
 
 
-def _needs_no_model(step: AnyStep) -> bool:
-    """Return whether a step loads no model when shards are merged.
+def _check_steps(part: _Part) -> None:
+    """Check that no step loads a model, suite or source when the shard is merged.
 
-    Shards have no other steps, but their files may come from somebody else, who names a model that runs code.
+    Steps of shards load none, but the file may come from somebody else, who names one that runs code. The steps that
+    load one have runtime settings.
+
+    Raises:
+        InputError: A step loads one.
     """
-    if step.kind == "ask":
-        return step.function is ask
-    return not isinstance(step.runtime, ModelRuntime)
+    if any(step.function is not ask for step in part.steps if step.kind == "ask"):
+        raise InputError("a step asks in another way")
+    copied = {step.name for step in shard_steps(part.steps, part.shard)}
+    for step in part.steps:
+        if step.kind == "ask" or step.name in copied:
+            continue
+        if step.kind == "build" or not isinstance(step.runtime, Nothing | RecordRuntime):
+            raise InputError(f"the step {step.name} loads a model, a suite or a source")
 
 
 def _check_same_study(parts: Sequence[_Part]) -> None:

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from merkhet.core import interrupts
+from merkhet.core.child_python import hidden_folders, python_code
 from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import InputError, MerkhetError, first_line
 from merkhet.core.progress import Progress
@@ -40,7 +40,7 @@ A worker ignores a variable that it has already set, or that names a folder miss
 """
 
 _RAY_SETTINGS = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0", "RAY_DEDUP_LOGS": "0"}
-_CONNECT_SCRIPT = "import ray, sys; ray.init(sys.argv[1], logging_level='ERROR', log_to_driver=False); ray.nodes()"
+_CONNECT_SCRIPT = "import ray; ray.init(sys.argv[1], logging_level='ERROR', log_to_driver=False); ray.nodes()"
 _joined: list[str] = []
 """Address of the cluster that :func:`connect` has joined or started; empty if this process is not connected."""
 
@@ -123,7 +123,7 @@ def _check_address(address: str) -> None:
             raise _no_cluster(address, getattr(error, "strerror", None) or first_line(error)) from error
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _CONNECT_SCRIPT, address],
+            [*python_code(_CONNECT_SCRIPT), address],
             check=False,
             capture_output=True,
             text=True,
@@ -200,7 +200,11 @@ def worker_class() -> type:
     """
 
     class Worker:
-        def __init__(self, environment: dict[str, str], cores: int) -> None:
+        def __init__(self, environment: dict[str, str], cores: int, hidden: list[str]) -> None:
+            import sys
+
+            # Ray lets workers import modules from the folder in which the command was started.
+            sys.path[:] = [folder for folder in sys.path if folder not in hidden]
             import os
             from pathlib import Path
 
@@ -311,7 +315,7 @@ def _workers_on(ray: Any, nodes: Sequence[Mapping[str, Any]]) -> Iterator[list[A
     workers = [
         actor.options(
             num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node["NodeID"], soft=False)
-        ).remote(worker_environment(), 1)
+        ).remote(worker_environment(), 1, hidden_folders())
         for node in nodes
     ]
     try:

@@ -24,6 +24,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from merkhet.core import interrupts
+from merkhet.core.child_python import python_module
 from merkhet.core.errors import InputError, MerkhetError
 from merkhet.core.files import scratch_folder, write_json
 from merkhet.core.progress import Progress, SilentProgress
@@ -123,7 +124,13 @@ def _run(job: Path, count: int, progress: Progress, *, resumable: bool) -> None:
     with (
         scratch_folder("torchrun") as temporary,
         subprocess.Popen(
-            [sys.executable, "-m", "torch.distributed.run", *options, "-m", "merkhet.training", str(job)],
+            [
+                *python_module("torch.distributed.run"),
+                *options,
+                "--no-python",
+                *python_module("merkhet.training"),
+                str(job),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -103,8 +103,10 @@ def load_memorized(folder: Path, device: str = "auto") -> MemorizedModel:
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        network = transformers.AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        network = transformers.AutoModelForMaskedLM.from_pretrained(
+            folder, dtype=torch.float32, trust_remote_code=False
+        )
         in_table = settings.head == "separate"
         saved = load_file(folder / TABLE_FILE) if in_table else _detach_symbols(network, symbols.num_rows)
     except Exception as error:  # Broken files make the libraries raise anything.
