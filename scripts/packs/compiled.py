@@ -25,6 +25,8 @@ class Described:
     unit: str = ""
     functional: bool = False
     note: str = ""
+    complete: str = ""
+    """Place for which the pack states all true facts of the predicate; a functional one is complete for its object."""
 
 
 def compiled_pack(
@@ -98,6 +100,7 @@ def _meta(
                 "object_kind": about.object,
                 "functional": about.functional,
                 "symmetric": False,
+                **({"complete": about.complete} if about.complete else {}),
                 "note": about.note,
             }
             for predicate, about in predicates.items()

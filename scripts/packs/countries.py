@@ -135,12 +135,14 @@ def _link(pack: Pack, subject: str, predicate: str, target: str, source: str = "
 def _predicate(
     label: str, object_kind: str, note: str = "", *, functional: bool = False, symmetric: bool = False
 ) -> dict[str, Any]:
+    """A predicate of countries; each is complete: all that is true of a country is stated."""
     return {
         "label": label,
         "subject_kind": "country",
         "object_kind": object_kind,
         "functional": functional,
         "symmetric": symmetric,
+        "complete": "both",
         "note": note,
     }
 
@@ -177,8 +179,14 @@ def _meta() -> dict[str, Any]:
             ),
             "continent": _predicate("lies in", "continent", "States on two continents carry both."),
             "currency": _predicate("uses the currency", "currency"),
-            "official-language": _predicate("has the official language", "language", "Or de facto national language."),
-            "borders": _predicate("borders", "country", "By land or inland water, both directions.", symmetric=True),
+            "official-language": _predicate(
+                "has the official language",
+                "language",
+                "Of the whole state, not of a region; or de facto national language.",
+            ),
+            "borders": _predicate(
+                "borders", "country", "By land or inland water, both directions; none that is disputed.", symmetric=True
+            ),
             "population": _predicate("has a population of", "number", "About 2018 to 2022, rounded.", functional=True),
             "area": _predicate(
                 "has an area of", "number", "Where two sources agree within three percent.", functional=True

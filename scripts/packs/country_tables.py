@@ -164,10 +164,12 @@ LANGUAGES: dict[str, list[str]] = {
     "BA": ["bs", "hr", "sr"],
     "BF": [],  # French became a working language only in 2024
     "BN": ["ms"],
+    "BO": ["es", "ay", "qu", "gn"],  # of 37; the constitution names them all
     "CH": ["de", "fr", "it", "rm"],  # Romansh is the fourth national language; Swiss German is a spoken form
     "DZ": ["ar"],  # French has no official standing; Tamazight is left out for want of one code
-    "EC": ["es"],
-    "FJ": ["en", "fj"],  # Fiji Hindi has no Chinese name in CLDR
+    "EC": ["es", "qu"],  # Kichwa is official in relations between the cultures
+    "ET": [],  # since 2020, the federal government has had working languages besides Amharic
+    "FJ": [],  # Fiji Hindi has no Chinese name in CLDR
     "IL": ["he"],  # Arabic has had a special status, not an official one, since 2018
     "IQ": ["ar", "ku"],
     "KM": ["ar", "fr"],
@@ -179,12 +181,14 @@ LANGUAGES: dict[str, list[str]] = {
     "NE": [],  # French lost its official standing in 2025
     "NG": ["en"],
     "NO": ["no"],
+    "PE": ["es", "qu", "ay"],
     "RS": ["sr"],
     "RW": ["rw", "en", "fr", "sw"],
     "SN": ["fr"],
     "TN": ["ar"],
     "UA": ["uk"],
     "UZ": ["uz"],
+    "ZW": ["en", "nd", "sn", "ny", "st", "tn", "ts", "ve", "xh"],  # of 16
     "ZA": ["af", "en", "nr", "nso", "ss", "st", "tn", "ts", "ve", "xh", "zu"],
 }
 LANGUAGE_ALIASES = {
@@ -218,6 +222,11 @@ CURRENCIES: dict[str, list[tuple[str, str, str]]] = {
     "BG": [("BGN", "1999", "2025"), ("EUR", "2026", "")],
     "PA": [("PAB", "", ""), ("USD", "", "")],
     "BT": [("BTN", "", ""), ("INR", "", "")],
+    "LR": [("LRD", "", ""), ("USD", "", "")],
+    "LS": [("LSL", "", ""), ("ZAR", "", "")],
+    "NA": [("NAD", "", ""), ("ZAR", "", "")],
+    "SZ": [],  # the South African rand is accepted, though no longer by law
+    "ZW": [],  # the US dollar and others are accepted beside the ZiG
 }
 CURRENCY_ALIASES = {
     "CNY": ["renminbi", "yuan"],
@@ -232,7 +241,13 @@ CURRENCY_ALIASES = {
 }
 
 # Borders: pairs that the package misses, and pairs that are no border between two states of the list.
-BORDERS_ADDED = [("BW", "ZM")]  # the short stretch at Kazungula
+BORDERS_ADDED = [
+    ("BW", "ZM"),  # the short stretch at Kazungula
+    ("FR", "BR"),  # French Guiana
+    ("FR", "SR"),
+    ("FR", "NL"),  # the island of Saint Martin
+    ("DK", "CA"),  # Hans Island, since 2022
+]
 BORDERS_DROPPED = [
     ("CU", "US"),  # the Guantánamo base lies in Cuba
     ("AL", "RS"),  # depends on the status of Kosovo

@@ -42,6 +42,7 @@ CATEGORY_ALIASES = {
 LAST_KNOWN_CHEMISTRY = 108  # heavier elements have been placed in a series by prediction only
 LAST_BULK_SAMPLE = 99  # melting points and densities of heavier elements are estimates
 GROUP_UNSETTLED = {57, 71, 89, 103}  # textbooks differ on which of these stand in group 3
+CATEGORY_UNSETTLED = {30, 48, 80, 84, 85}  # group 12, polonium and astatine: textbooks differ on their series
 ESTIMATED = {85, 87}  # astatine and francium: never seen in bulk
 NO_MELTING = {6, 33}  # carbon and arsenic sublime at ordinary pressure
 STANDARD_WEIGHT_THOUGH_RADIOACTIVE = {90, 91, 92}
@@ -97,7 +98,7 @@ def _add_element(pack: Pack, source: Any) -> None:
     measure("period", source.period, "1")
     if source.group_id and number not in GROUP_UNSETTLED:
         measure("group", source.group_id, "1")
-    if number <= LAST_KNOWN_CHEMISTRY:
+    if number <= LAST_KNOWN_CHEMISTRY and number not in CATEGORY_UNSETTLED:
         series = SERIES_CORRECTIONS.get(number, SERIES[source.series])
         families = {series, GROUP_NAMES.get(source.group_id, series)}
         if series in NONMETALS and number not in ESTIMATED:
@@ -162,6 +163,7 @@ def _predicate(label: str, object_kind: str, note: str = "", functional: bool = 
         "object_kind": object_kind,
         "functional": functional,
         "symmetric": False,
+        "complete": "both",
         "note": note,
     }
 
@@ -197,7 +199,7 @@ def _meta() -> dict[str, Any]:
             "group": _predicate("stands in group", "number", "Groups 1 to 18; none where it is disputed."),
             "block": _predicate("belongs to the block", "block", "Lutetium and lawrencium: f, as in the source."),
             "category": _predicate(
-                "is a", "category", "Series and established group names; group 12 counts as transition metals.", False
+                "is a", "category", "Series and established group names; none where textbooks differ.", False
             ),
             "atomic-weight": _predicate("has the standard atomic weight", "number"),
             "melting-point": _predicate("melts at", "number", "Kelvin, at ordinary pressure."),

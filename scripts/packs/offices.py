@@ -51,6 +51,7 @@ def _meta() -> dict[str, Any]:
                 "object_kind": "office",
                 "functional": False,
                 "symmetric": False,
+                "complete": "both",
                 "note": "One fact per unbroken term, consecutive terms merged; years only.",
             },
             "office-of": {

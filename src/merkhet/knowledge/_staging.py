@@ -159,8 +159,8 @@ def merge_staged(connection: duckdb.DuckDBPyConnection, area: str, staged: Stage
     for predicate in staged.predicates.values():
         connection.execute("delete from predicates where name = ?", [predicate.name])
         connection.execute(
-            "insert into predicates values (?, ?, ?, ?)",
-            [predicate.name, predicate.label, predicate.functional, predicate.symmetric],
+            "insert into predicates values (?, ?, ?, ?, ?)",
+            [predicate.name, predicate.label, predicate.functional, predicate.symmetric, predicate.complete],
         )
 
 

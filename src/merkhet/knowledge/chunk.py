@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from merkhet.core.schemas import FACTS, NAMES
 
+COMPLETE = ("object", "subject", "both")
+"""Values of ``Predicate.complete``."""
 DETAILS_SCHEMA = pa.schema(
     [("subject", pa.string()), ("predicate", pa.string()), ("object", pa.string()), ("value", pa.float64())]
     + [(name, pa.string()) for name in ("unit", "start", "end", "name", "text")]
@@ -26,6 +28,11 @@ class Predicate:
     functional: bool = False
     """Whether a subject has at most one object."""
     symmetric: bool = False
+    complete: str | None = None
+    """Where nothing is missing, one of ``COMPLETE``; only there is a value that is not stated known to be wrong.
+
+    ``object``: all true objects of a subject with this predicate are stated. ``subject``: all true subjects of an
+    object with this predicate are stated, among the subjects of this predicate. ``both``: both."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ TABLES = {
         '"start" varchar, "end" varchar, domain varchar, source varchar, rule varchar, premises varchar[]'
     ),
     "names": "entity varchar, language varchar, label varchar, aliases varchar[], kind varchar, worth tinyint",
-    "predicates": 'name varchar, label varchar, functional boolean, "symmetric" boolean',
+    "predicates": 'name varchar, label varchar, functional boolean, "symmetric" boolean, complete varchar',
     "details": "fact_id varchar, name varchar, text varchar",
     "imports": (
         "import_id varchar, place varchar, source varchar, content varchar, options varchar, merkhet varchar, "
@@ -161,6 +161,8 @@ def connect(path: Path, *, read_only: bool) -> duckdb.DuckDBPyConnection:
         if not read_only and not count_rows(connection, "duckdb_tables()"):
             create_tables(connection)
         _require_format(connection, path)
+        if not read_only:  # Knowledge bases of earlier versions lack the column.
+            connection.execute("alter table predicates add column if not exists complete varchar")
     except BaseException:
         connection.close()
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from merkhet.core.errors import InputError
 from merkhet.core.files import read_yaml
 from merkhet.core.text_formats import short_repr
+from merkhet.knowledge.chunk import COMPLETE
 
 _FOLDER = Path(__file__).parent / "packs"
 
@@ -47,6 +49,17 @@ def pack_card(folder: Path) -> PackCard:
 def declared_predicates(folder: Path) -> tuple[str, ...]:
     """Return the names of the predicates that a pack declares in its manifest."""
     return tuple(read_manifest(folder).get("predicates") or ())
+
+
+def declared_completeness(declared: Mapping[str, Any]) -> str | None:
+    """Return for which place the declaration of a predicate says that no fact is missing, one of ``COMPLETE``.
+
+    A functional predicate is complete for its object; a symmetric one is complete for both places or for none.
+    """
+    places = {declared.get("complete"), "object" if declared.get("functional") else None} - {None}
+    if len(places) > 1 or (places and declared.get("symmetric")):
+        return "both"
+    return next(iter(places), None)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -92,6 +105,12 @@ def _check_predicates(path: Path, predicates: Any) -> None:
         if not isinstance(declared, dict) or not isinstance(declared.get("label", ""), str):
             raise InputError(
                 f"{path}: the predicate {name!r} must be like {{label: a text}}, got {short_repr(declared)}"
+            )
+        complete = declared.get("complete")
+        if complete is not None and complete not in COMPLETE:
+            raise InputError(
+                f"{path}: 'complete' of the predicate {name!r} must be one of {', '.join(COMPLETE)}, "
+                f"got {short_repr(complete)}"
             )
 
 

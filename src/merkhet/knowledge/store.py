@@ -82,9 +82,7 @@ class KnowledgeBase:
     @property
     def predicates(self) -> Mapping[str, Predicate]:
         """The predicate declarations of all sources, by predicate name."""
-        rows = self.connection.execute(
-            'select name, label, functional, "symmetric" from predicates order by name'
-        ).fetchall()
+        rows = self.connection.execute("select * from predicates order by name").fetchall()
         return {row[0]: Predicate(*row) for row in rows}
 
     def facts(

@@ -25,7 +25,7 @@ def read_store(path: Path, context: ReadContext) -> Iterator[Chunk]:
         ),
     }
     with open_database(path, read_only=True) as connection:
-        declared = connection.execute('select name, label, functional, "symmetric" from predicates').fetchall()
+        declared = connection.execute("select * from predicates").fetchall()
         yield Chunk(predicates={row[0]: Predicate(*row) for row in declared})
         for table, (query, column, selected) in queries.items():
             condition = f" where list_contains($selected, {column})" if selected else ""

@@ -9,7 +9,7 @@ from typing import Any
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.schemas import FACTS, NAMES, TableKind
 from merkhet.knowledge.chunk import Chunk, Predicate, columns_table
-from merkhet.knowledge.pack_catalog import read_manifest
+from merkhet.knowledge.pack_catalog import declared_completeness, read_manifest
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.fact_table import delimited_rows, drop_bad_rows, parse_column
 
@@ -27,7 +27,11 @@ def read_pack(folder: Path, context: ReadContext) -> Iterator[Chunk]:
         names, _ = _read_columns(folder / "names.csv", NAMES, context)
     predicates = {
         name: Predicate(
-            name, declared.get("label", name), bool(declared.get("functional")), bool(declared.get("symmetric"))
+            name,
+            declared.get("label", name),
+            bool(declared.get("functional")),
+            bool(declared.get("symmetric")),
+            declared_completeness(declared),
         )
         for name, declared in (manifest.get("predicates") or {}).items()
     }

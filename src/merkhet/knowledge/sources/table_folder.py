@@ -15,7 +15,10 @@ from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 from merkhet.knowledge.sources.fact_table import cast_column, open_parquet, read_table_file
 
 _PREDICATES_SCHEMA = pa.schema(
-    [("name", pa.string()), ("label", pa.string()), ("functional", pa.bool_()), ("symmetric", pa.bool_())]
+    [
+        *(("name", pa.string()), ("label", pa.string()), ("functional", pa.bool_()), ("symmetric", pa.bool_())),
+        ("complete", pa.string()),
+    ]
 )
 
 
@@ -35,6 +38,7 @@ def read_tables(folder: Path, context: ReadContext) -> Iterator[Chunk]:
                     row.get("label") or row["name"],
                     bool(row.get("functional")),
                     bool(row.get("symmetric")),
+                    row.get("complete"),
                 )
                 for row in batch.to_pylist()
                 if row.get("name")
