@@ -131,7 +131,12 @@ class KnowledgeBase:
                 and object in ('owl:FunctionalProperty', 'owl:InverseFunctionalProperty') group by subject"""
             ).fetchall()
         )
-        return {name: "object" for name, predicate in self.predicates.items() if predicate.functional} | axioms
+        declared = {
+            name: predicate.complete or "object"
+            for name, predicate in self.predicates.items()
+            if predicate.complete or predicate.functional
+        }
+        return declared | axioms
 
     def labels(self, language: str = "en") -> dict[str, str]:
         """Return the labels in a language, by entity; entities without such a label are missing."""
