@@ -44,4 +44,7 @@ class KmirOptions(SplitOptions):
         description="evidence that wrong options are wrong: declared, or assumed if nothing is declared (declared if any "
         "relation declares it)",
     )
+    domain_shares: tuple[float, float] = Field(
+        (0.15, 0.05), description="largest and smallest share of the questions that a domain may have"
+    )
     splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")

@@ -22,6 +22,7 @@ from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.source_lookup import STORE_SUFFIX
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
+from merkhet.questions.balance import common_answer_filter, domain_filter
 from merkhet.questions.losses import summarize_losses
 from merkhet.questions.makers.make_questions import TASKS, make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
@@ -74,7 +75,11 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         ):
             maker_options = replace(maker_options, complete=knowledge.complete_predicates())
             sensitive_facts = facts_about_classes(knowledge, options.classes)
-            filters = quality_filters(words=words, facts=sensitive_facts, tasks=TASKS)
+            filters = (
+                *quality_filters(words=words, facts=sensitive_facts, tasks=TASKS),
+                common_answer_filter(),
+                domain_filter(*options.domain_shares, study.seed),
+            )
             # If the study asks only one split, that split is sampled later.
             is_limited = study.limit is not None and options.split is None
             benchmark = make_benchmark(
