@@ -14,7 +14,7 @@ from merkhet.questions.makers._template_sql import (
     sql_literals,
 )
 from merkhet.questions.makers.evidence import DECLARED, disjoint_names_sql
-from merkhet.questions.makers.nearness import RELATION, add_amounts, create_near_names
+from merkhet.questions.makers.nearness import RELATION, SIBLING, add_amounts, create_near_names
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Relation
 from merkhet.questions.templates import PLACEHOLDERS
@@ -169,7 +169,8 @@ def draw_distractors(
     if builder.evidence.mode == DECLARED:
         create_near_names(builder, asked, "near_names")
         near = f"""union all select a.id, n.other as name, n.level, n.rank, 1 as weight, false as near
-            from {asked} a join near_names n on n.rel = a.rel and n.ask = a.ask and n.name = a.name"""
+            from {asked} a join near_names n on n.rel = a.rel and n.ask = a.ask and n.name = a.name
+            union all {_linked_names_sql(builder, asked)}"""
     else:
         near = ""
     builder.create_table(
@@ -186,6 +187,24 @@ def draw_distractors(
     _drop_relatives(builder)
     _drop_possible_names(builder)
     _choose_distractors(builder, into, count, purpose)
+
+
+def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
+    """Return SQL for the names of the right answer's kind that another fact links to the other name of the sentence.
+
+    An example is another city of the country, where its capital is asked for. Such a name need not occur in the
+    relation, so the knowledge must state all true names of the asked field.
+    """
+    fields = [
+        f"(a.rel = {builder.relation_numbers[relation.name]} and a.ask = '{place}')"
+        for relation in builder.used_relations
+        for place in ("object", "subject")
+        if builder.evidence.states_all(relation, place)
+    ]
+    return f"""select a.id, l.other as name, {SIBLING} as level, 0 as rank, 1 as weight, false as near
+        from {asked} a join steps l on l.name = split_part(a.said, chr(31), 1)
+        join named x on x.name = a.name join named y on y.name = l.other and y.kind = x.kind
+        where {" or ".join(fields) or "false"}"""
 
 
 def _drop_relatives(builder: QuestionBuilder) -> None:

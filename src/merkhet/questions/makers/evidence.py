@@ -37,6 +37,7 @@ class EvidenceRules:
         self.disjoint = {predicate: number for number, predicate in enumerate(schema.disjoint)}
         """Number of each predicate with disjoint classes."""
         parts = (*schema.relations.values(), *schema.hierarchies.values())
+        self._declared = dict(declared)
         self._complete = set(declared) | {
             predicate for part in parts if part.complete or part.functional for predicate in part.predicates
         }
@@ -54,6 +55,15 @@ class EvidenceRules:
             return True
         stated = self._stated.intersection(part.predicates)
         return bool(stated) and stated <= self._complete
+
+    def states_all(self, relation: Relation, place: str) -> bool:
+        """Return whether the knowledge states all true names of one field, ``object`` or ``subject``."""
+        places = {relation.complete, "object" if relation.functional else None}
+        if places == {None}:
+            stated = self._stated.intersection(relation.predicates)
+            declared = {self._declared.get(name) for name in stated}
+            return bool(declared) and declared <= {place, "both"}
+        return bool(places & {place, "both"})
 
     def taxonomy(self, part: Relation | Hierarchy) -> int | None:
         """Return the number of the disjoint classes that a relation or hierarchy leads to, if any."""

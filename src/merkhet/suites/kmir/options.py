@@ -44,7 +44,9 @@ class KmirOptions(SplitOptions):
         description="evidence that wrong options are wrong: declared, or assumed if nothing is declared (declared if any "
         "relation declares it)",
     )
-    domain_shares: tuple[float, float] = Field(
-        (0.15, 0.05), description="largest and smallest share of the questions that a domain may have"
+    balance: bool | None = Field(
+        None,
+        description="whether to thin large domains, so that each has 5% to 15% of the questions (only with the default "
+        "packs)",
     )
     splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")

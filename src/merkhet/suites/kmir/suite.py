@@ -40,6 +40,9 @@ PACKS = [
     *("everyday", "countries"),
 ]
 
+_LARGEST_SHARE, _SMALLEST_SHARE = 0.15, 0.05
+"""Bounds of a domain's share of the questions."""
+
 
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
     """Build questions of the four KMIR tasks from the study's knowledge, filter them, and split them by fact.
@@ -78,8 +81,10 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             filters = (
                 *quality_filters(words=words, facts=sensitive_facts, tasks=TASKS),
                 common_answer_filter(),
-                domain_filter(*options.domain_shares, study.seed),
             )
+            is_balanced = list(study.knowledge) == PACKS if options.balance is None else options.balance
+            if is_balanced:
+                filters += (domain_filter(_LARGEST_SHARE, _SMALLEST_SHARE, study.seed),)
             # If the study asks only one split, that split is sampled later.
             is_limited = study.limit is not None and options.split is None
             benchmark = make_benchmark(
