@@ -119,6 +119,23 @@ def test_a_stream_is_redacted_wherever_its_blocks_end(key, form, sizes):
         assert not _survivors(key, shown.decode().strip("x"))
 
 
+def test_a_stream_that_breaks_off_ends_with_its_error_and_has_no_empty_block() -> None:
+    register_secret(KEY)
+
+    def broken(*blocks: bytes) -> Iterator[bytes]:
+        yield from blocks
+        raise TimeoutError
+
+    for sent in ([], [b"a"], [b"a", KEY.encode()]):
+        received = []
+        with pytest.raises(TimeoutError):
+            for block in redact_blocks(broken(*sent)):
+                received.append(block)
+        assert b"" not in received
+        assert b"".join(received) == redact(b"".join(sent).decode()).encode()
+    assert list(redact_blocks(iter([]))) == []
+
+
 def test_every_form_of_a_key_is_removed_whole() -> None:
     register_secret(KEY)
     register_headers({"Authorization": f"Basic {FORMS['Base64 of a login'](KEY)}"})
