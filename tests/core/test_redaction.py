@@ -254,3 +254,20 @@ def test_the_secrets_of_an_address_are_found(address: str, hidden: list[str], ke
 def test_an_address_is_shown_without_login_and_query() -> None:
     assert display_address("https://me:pw@h:8/sparql?apikey=1") == "https://h:8/sparql?..."
     assert redact_message("no https://me:pw@h:8/x here") == "no https://(the key)@h:8/x here"
+
+
+def test_a_key_between_millions_of_escapes_is_found():
+    key = "sk-abc123XYZ9876543210qqq"
+    register_secret(key)
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in key)
+    percent = "".join(f"%{ord(letter):02x}" for letter in key)
+    failures = []
+    for unit in ("\\\\", "%25", "\\u00e9", "&amp;", "\\n", "%2525"):
+        for hidden in (key, escaped, percent):
+            for before, after in ((9_000, 0), (0, 9_000), (40_000, 40_000)):
+                # "\\" before an escape would escape it.
+                text = f"{unit * before} {hidden} {unit * after}"
+                shown = redact(text)
+                if hidden in shown or not shown.startswith(unit * before) or not shown.endswith(unit * after):
+                    failures.append((unit, hidden, before, after))
+    assert not failures

@@ -27,6 +27,7 @@ _BACKSLASH = re.compile(
 _PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|amp|lt|gt|quot|apos);")
 _ENTITY_LETTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_REPEATED_ESCAPE = re.compile(r"(\\(?:u[0-9a-fA-F]{4}|.)|%[0-9a-fA-F]{2}|&[#a-zA-Z0-9]{1,8};)\1{2,}", re.DOTALL)
 _WORD = re.compile(r"[a-z]{1,15}|[A-Z]{1,15}|[A-Z][a-z]{1,14}")
 
 
@@ -132,7 +133,7 @@ class SecretIndex:
         spans: list[Span] = []
         for start in range(0, len(text), _WINDOW):
             end = min(len(text), start + _WINDOW + self.reach)
-            for reading, decoded in _decode(text[start:end]):
+            for reading, decoded in _decode(_shorten_repeats(text[start:end], self.reach)):
                 folded = _visible(decoded.lower())
                 if any(block in folded for block in self._blocks):
                     spans += self._find_in(text, start, end, reading)
@@ -157,6 +158,16 @@ class SecretIndex:
                 before = view.starts[first]
                 if not is_word(form[first - last :]) and not text[max(0, before - 1) : before].isalnum():
                     yield before, view.ends[last - 1]
+
+
+def _shorten_repeats(text: str, size: int) -> str:
+    """Shorten repeats of one escape to at least ``size`` of them, because millions of escapes take long to decode.
+
+    No secret covers more. Texts with few escapes are returned as they are.
+    """
+    if sum(map(text.count, "\\%&")) < len(text) // 8:
+        return text
+    return _REPEATED_ESCAPE.sub(lambda match: match.group() if len(match.group()) < size else match[1] * size, text)
 
 
 def _decode(text: str) -> Iterator[tuple[tuple[_Notation, ...], str]]:
