@@ -147,6 +147,10 @@ ATTACKS: dict[str, Callable[[str], bytes]] = {
     "cut at 200 characters": lambda key: raw_response("x" * 185 + key, "500 No"),
     "cut at the limit of an error": lambda key: raw_response("x " * ((1 << 16) - 8) + key, "401 No"),
     "cut by the server": lambda key: _error(f"Incorrect API key provided: {key[:20]}...{key[-8:]}"),
+    "an error in UTF-16": lambda key: raw_response(f'{{"error": "{key}"}}'.encode("utf-16-le"), "401 No"),
+    "an error of tokens": lambda key: raw_response(
+        json.dumps({"error": {"message": [key[start : start + 3] for start in range(0, len(key), 3)]}}), "400 No"
+    ),
     "a dropped body": lambda key: raw_response(f'{{"error": "{key}', "401 No", Content_Length="9999"),
     "a dropped reply": lambda key: raw_response(f'{{"choices": "{key}', Content_Length="9999"),
     "no JSON": lambda key: raw_response(f"the key is {key}"),

@@ -200,6 +200,9 @@ def given_logins(place: Path) -> dict[str, list[str]]:
         "import with an option": ["knowledge", "import", "q.rq", "--set", f"endpoint={address}", *into],
         "import of another scheme": ["knowledge", "import", f"ftp://me:{PASSWORD}@h/x", *into],
         "surplus": ["models", address],
+        "no scheme": ["knowledge", "import", f"me:{PASSWORD}@127.0.0.1:1/sparql", "--into", "kb.duckdb"],
+        "one slash": ["knowledge", "import", f"http:/me:{PASSWORD}@127.0.0.1:1/sparql", "--into", "kb.duckdb"],
+        "escaped": ["knowledge", "import", f"http://me%3A{PASSWORD}%40127.0.0.1:1/sparql", "--into", "kb.duckdb"],
         "number": ["run", "quickstart", "--seed", address],
         "engine": ["run", "quickstart", "--engine", f"ray://me:{PASSWORD}@127.0.0.1:1"],
     }

@@ -55,6 +55,11 @@ FORMS: dict[str, Callable[[str], str]] = {
     "upper case": str.upper,
     "lower case": str.lower,
     "over lines": "\n  ".join,
+    "in UTF-16 read as UTF-8": "\0".join,
+    "in octal escapes": lambda key: "".join(f"\\{ord(letter):03o}" for letter in key),
+    "in long Unicode escapes": lambda key: "".join(f"\\U{ord(letter):08x}" for letter in key),
+    "in Unicode escapes with braces": lambda key: "".join(f"\\u{{{ord(letter):x}}}" for letter in key),
+    "hexadecimal": lambda key: key.encode().hex(),
     "as a bearer token": lambda key: f"Bearer {key}",
     "Base64 of a login": lambda key: base64.b64encode(f"user:{key}".encode()).decode(),
     "Base64": lambda key: base64.b64encode(key.encode()).decode(),
@@ -119,6 +124,23 @@ def test_a_stream_is_redacted_wherever_its_blocks_end(key, form, sizes):
         assert not _survivors(key, shown.decode().strip("x"))
 
 
+def test_a_stream_that_breaks_off_ends_with_its_error_and_has_no_empty_block() -> None:
+    register_secret(KEY)
+
+    def broken(*blocks: bytes) -> Iterator[bytes]:
+        yield from blocks
+        raise TimeoutError
+
+    for sent in ([], [b"a"], [b"a", KEY.encode()]):
+        received = []
+        with pytest.raises(TimeoutError):
+            for block in redact_blocks(broken(*sent)):
+                received.append(block)
+        assert b"" not in received
+        assert b"".join(received) == redact(b"".join(sent).decode()).encode()
+    assert list(redact_blocks(iter([]))) == []
+
+
 def test_every_form_of_a_key_is_removed_whole() -> None:
     register_secret(KEY)
     register_headers({"Authorization": f"Basic {FORMS['Base64 of a login'](KEY)}"})
@@ -137,6 +159,7 @@ def test_every_form_of_a_key_is_removed_whole() -> None:
         (f"cut within {KEY[5:20]}", "cut within (the key)"),
         (f"{KEY[:8]}elsewhere", f"{KEY[:8]}elsewhere"),
         ("not to be seen anywhere", "not to be seen anywhere"),
+        ("\u200b".join(KEY), "(the key)"),
         (f"{KEY[:7]} is short", f"{KEY[:7]} is short"),
     ],
 )
@@ -231,3 +254,20 @@ def test_the_secrets_of_an_address_are_found(address: str, hidden: list[str], ke
 def test_an_address_is_shown_without_login_and_query() -> None:
     assert display_address("https://me:pw@h:8/sparql?apikey=1") == "https://h:8/sparql?..."
     assert redact_message("no https://me:pw@h:8/x here") == "no https://(the key)@h:8/x here"
+
+
+def test_a_key_between_millions_of_escapes_is_found():
+    key = "sk-abc123XYZ9876543210qqq"
+    register_secret(key)
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in key)
+    percent = "".join(f"%{ord(letter):02x}" for letter in key)
+    failures = []
+    for unit in ("\\\\", "%25", "\\u00e9", "&amp;", "\\n", "%2525"):
+        for hidden in (key, escaped, percent):
+            for before, after in ((9_000, 0), (0, 9_000), (40_000, 40_000)):
+                # "\\" before an escape would escape it.
+                text = f"{unit * before} {hidden} {unit * after}"
+                shown = redact(text)
+                if hidden in shown or not shown.startswith(unit * before) or not shown.endswith(unit * after):
+                    failures.append((unit, hidden, before, after))
+    assert not failures

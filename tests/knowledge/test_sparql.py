@@ -129,12 +129,16 @@ def test_a_timeout_makes_the_pages_smaller(ask, proxy, store, way):
     assert proxy.asked == []
 
 
-def test_an_answer_that_drips_has_no_more_time_than_a_silent_one(ask, proxy):
-    proxy.behave = lambda query, number: "drip"
-    line = refusal(ask, page=3, timeout=0.3, kind=EndpointError)
-    assert "no complete answer within 0.3 s, even for pages of 2 rows" in line
-    # The count, and two sizes of a page.
-    assert len(proxy.asked) == 3
+def test_an_answer_that_drips_has_no_more_time_than_a_silent_one(ask, proxy, monkeypatch):
+    monkeypatch.setenv("SPARQL_LOGIN", "me:hunter2-of-mine")
+    # With a login, the answer passes through the search for secrets.
+    for login in ({}, {"key": "SPARQL_LOGIN"}):
+        proxy.reset()
+        proxy.behave = lambda query, number: "drip"
+        line = refusal(ask, page=3, timeout=0.3, cache="no", kind=EndpointError, **login)
+        assert "no complete answer within 0.3 s, even for pages of 2 rows" in line, login
+        # The count, and two sizes of a page.
+        assert len(proxy.asked) == 3, login
 
 
 def test_an_error_names_where_a_redirect_leads(ask, proxy):

@@ -21,10 +21,13 @@ _WINDOW = 1 << 16
 _CHARACTERS_PER_LETTER = 16
 """Maximum number of characters of a text that stand for one character of a secret: doubly escaped, with line breaks."""
 
-_BACKSLASH = re.compile(r"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
+_BACKSLASH = re.compile(
+    r"\\(?:u[0-9a-fA-F]{4}|u\{[0-9a-fA-F]{1,5}\}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|.)", re.DOTALL
+)
 _PERCENT = re.compile(r"%[0-9a-fA-F]{2}")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,6}|#[xX][0-9a-fA-F]{1,5}|amp|lt|gt|quot|apos);")
 _ENTITY_LETTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
+_REPEATED_ESCAPE = re.compile(r"(\\(?:u[0-9a-fA-F]{4}|.)|%[0-9a-fA-F]{2}|&[#a-zA-Z0-9]{1,8};)\1{2,}", re.DOTALL)
 _WORD = re.compile(r"[a-z]{1,15}|[A-Z]{1,15}|[A-Z][a-z]{1,14}")
 
 
@@ -41,8 +44,8 @@ class _Notation(NamedTuple):
 
 
 def _decode_backslash(escape: str) -> str:
-    if escape[1] in "ux" and len(escape) > 2:
-        return chr(int(escape[2:], 16))
+    if len(escape) > 2:
+        return chr(int(escape[2:].strip("{}"), 16) if escape[1] in "uUx" else int(escape[1:], 8))
     return " " if escape[1] in "bfnrtv" else escape[1]
 
 
@@ -85,18 +88,19 @@ class _View:
         return _View("".join(letters), starts + self.starts[position:], ends + self.ends[position:])
 
     def fold(self) -> _View:
-        """Return the view in lower case without white space."""
-        kept = [index for index, letter in enumerate(self.text) if not letter.isspace()]
+        """Return the view in lower case without white space and invisible characters."""
+        kept = [index for index, letter in enumerate(self.text) if letter != " " and letter.isprintable()]
         text = "".join(_lower(self.text[index]) for index in kept)
         return _View(text, [self.starts[index] for index in kept], [self.ends[index] for index in kept])
 
 
 class SecretIndex:
-    """Index of the substrings of all secrets, plain and Base64-encoded.
+    """Index of the substrings of all secrets, plain, Base64-encoded and in hexadecimal.
 
     A text is read as it stands and with escapes decoded (JSON, Python, HTML, percent-encoding, also one within
-    another), without regard to case and white space. It is searched for each secret itself and for its Base64 form at
-    any alignment. These parts are found:
+    another), without regard to case, white space and invisible characters, such as the zeros of UTF-16 that is read as
+    UTF-8. It is searched for each secret itself, for its hexadecimal form, and for its Base64 form at any alignment.
+    These parts are found:
 
     * at least 12 characters of a secret, or the whole secret if it is shorter, wherever they stand;
     * at least 8 characters from its beginning, unless a letter or digit follows them: the rest was cut off;
@@ -129,8 +133,8 @@ class SecretIndex:
         spans: list[Span] = []
         for start in range(0, len(text), _WINDOW):
             end = min(len(text), start + _WINDOW + self.reach)
-            for reading, decoded in _decode(text[start:end]):
-                folded = "".join(decoded.lower().split())
+            for reading, decoded in _decode(_shorten_repeats(text[start:end], self.reach)):
+                folded = _visible(decoded.lower())
                 if any(block in folded for block in self._blocks):
                     spans += self._find_in(text, start, end, reading)
         return _merge(spans)
@@ -156,6 +160,16 @@ class SecretIndex:
                     yield before, view.ends[last - 1]
 
 
+def _shorten_repeats(text: str, size: int) -> str:
+    """Shorten repeats of one escape to at least ``size`` of them, because millions of escapes take long to decode.
+
+    No secret covers more. Texts with few escapes are returned as they are.
+    """
+    if sum(map(text.count, "\\%&")) < len(text) // 8:
+        return text
+    return _REPEATED_ESCAPE.sub(lambda match: match.group() if len(match.group()) < size else match[1] * size, text)
+
+
 def _decode(text: str) -> Iterator[tuple[tuple[_Notation, ...], str]]:
     """Yield the readings of a text that differ, each with the decoded text."""
     for depth in range(_MAX_STRINGS + 1):
@@ -179,12 +193,13 @@ def is_word(text: str) -> bool:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield the secret and its encoded forms without white space; escapes are decoded in the text instead."""
+    """Yield the secret and its encoded forms without invisible characters; escapes are decoded in the text instead."""
     # A password may be written as percent-encoded UTF-8, and bodies are searched as Latin-1.
     data = secret.encode("utf-8", "replace")
     for text in {secret, unquote(secret), data.decode("latin-1")}:
-        yield _without_space(text)
-        yield _without_space(text.strip().replace(" ", "+"))
+        yield _visible(text)
+        yield _visible(text.strip().replace(" ", "+"))
+    yield data.hex()
     for offset in range(3):
         encoded = base64.b64encode(bytes(offset) + data).decode()
         # The characters at both ends also depend on the bytes before and after the secret.
@@ -193,8 +208,10 @@ def _forms(secret: str) -> Iterator[str]:
         yield part.replace("+", "-").replace("/", "_")
 
 
-def _without_space(text: str) -> str:
-    return "".join(letter for letter in text if not letter.isspace())
+def _visible(text: str) -> str:
+    """Remove white space, and control and format characters."""
+    text = "".join(text.split())
+    return text if text.isprintable() else "".join(filter(str.isprintable, text))
 
 
 def _fold(text: str) -> str:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from merkhet.core.errors import InputError
 from merkhet.core.redaction import is_credential_name, is_distinctive, redact, register_address, register_secret
@@ -81,7 +82,10 @@ def refuse_user_info(address: str) -> None:
     """Raise InputError if an address, which may be malformed, contains a user or password."""
     register_address(address)
     scheme, separator, rest = address.partition("://")
-    if "@" in re.split(r"[/?#]", rest if separator else scheme, maxsplit=1)[0]:
+    authority = re.split(r"[/?#]", rest if separator else scheme, maxsplit=1)[0]
+    if "@" not in authority and "@" in unquote(authority):
+        register_address(unquote(authority))
+    if "@" in unquote(authority):
         raise InputError(
             "an address contains a user or password. Put the login into an environment variable, and name that "
             "variable: with chat.key for a chat model, with the option key of a SPARQL endpoint"

@@ -150,7 +150,7 @@ def redact_message(text: str) -> str:
 def redact_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the bytes of a stream without secrets, also of secrets that are split between blocks.
 
-    If reading a block raises an exception, the bytes before it are yielded first.
+    If reading a block raises an exception, the bytes before it are yielded first. No block is empty.
     """
     index = _registry.index
     if not index:
@@ -170,9 +170,12 @@ def redact_blocks(blocks: Iterable[bytes]) -> Iterator[bytes]:
                 yield _replace(text[:cut], [span for span in spans if span[1] <= cut]).encode("latin-1")
                 pending = pending[cut:]
     except Exception:
-        yield redact(pending.decode("latin-1")).encode("latin-1")
+        # An empty block would be taken for the end of the stream.
+        if pending:
+            yield redact(pending.decode("latin-1")).encode("latin-1")
         raise
-    yield redact(pending.decode("latin-1")).encode("latin-1")
+    if pending:
+        yield redact(pending.decode("latin-1")).encode("latin-1")
 
 
 def redact_content(content: Any) -> Any:

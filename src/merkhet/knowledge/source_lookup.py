@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ _BY_SUFFIX = {
     ".json": "wikidata",
     ".rq": "sparql",
 }
+_LOGIN = re.compile(r"(?:https?:/?)?([^:/@\s]+:[^/@]+@.+)", re.IGNORECASE)
+"""An address with a login that is not recognized as one, because its scheme or a slash is missing."""
 # A folder is recognized by a file in it.
 _BY_FILE = {
     "pack.yaml": "pack",
@@ -130,6 +133,8 @@ def _find_path(location: str, folder: Path | None, packs: Mapping[str, Path] | N
     for path in ((folder / location) if folder else Path(location), Path(location)):
         if path_exists(path):
             return path
+    if login := _LOGIN.fullmatch(location):
+        refuse_user_info(login[1])
     hint = did_you_mean(location, packs or ())
     raise InputError(
         f"there is no knowledge pack, folder or file {location!r}; {hint}"

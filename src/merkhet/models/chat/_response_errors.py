@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from merkhet.core.http_response import Response
-from merkhet.core.redaction import redact_message
+from merkhet.core.redaction import redact_content, redact_message
 from merkhet.core.text_formats import parse_reply
 
 TRANSIENT = (408, 409, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529)
@@ -59,7 +59,7 @@ def classify_failure(response: Response, request: dict[str, Any]) -> Failure:
 
 def error_message(response: Response) -> str:
     """Return the endpoint's error message as one line of at most 300 characters."""
-    content = parse_reply(response.body)
+    content = redact_content(parse_reply(response.body))
     message: Any = content
     if isinstance(content, dict):
         message = next((content[key] for key in ("error", "detail", "message") if content.get(key)), content)
