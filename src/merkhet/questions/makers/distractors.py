@@ -22,7 +22,7 @@ MAX_POOL_FACTS = 200_000
 
 
 def create_truths(builder: QuestionBuilder) -> None:
-    """Create the tables ``pairs`` (true pairs of names), ``truths`` (right answers) and ``kin``.
+    """Create the tables ``pairs`` (true pairs of names), ``truths`` (right answers), ``also_called`` and ``kin``.
 
     True pairs are stated, inferred, or follow from a transitive relation. ``kin`` contains the ancestors and
     descendants of each name; it is created only if a relation declares a kinship predicate.
@@ -41,6 +41,11 @@ def create_truths(builder: QuestionBuilder) -> None:
             )
             builder.tables.add("pairs", "select rel, s, o from further_pairs")
     builder.create_table("truths", " union all ".join(_truth_queries(builder)))
+    # Names that a right answer is also called, or that are also called like it: not right, and never offered as wrong.
+    builder.create_table(
+        "also_called",
+        "select distinct r.rel, r.ask, r.said, l.other as name from truths r join alike l on l.name = r.name",
+    )
     predicates = sorted({relation.kinship for relation in builder.used_relations if relation.kinship})
     if predicates:
         edges = f"""select x.name as low, y.name as high from facts f
@@ -186,6 +191,8 @@ def draw_distractors(
         from places t join pool p on p.n = t.place
         where {unsaid} and not exists (
             select 1 from truths r where r.rel = t.rel and r.ask = t.ask and r.said = t.said and r.name = p.name)
+            and not exists (select 1 from also_called c
+                where c.rel = t.rel and c.ask = t.ask and c.said = t.said and c.name = p.name)
         group by t.id, t.rel, t.ask, t.said, p.name""",
     )
     related = ""
