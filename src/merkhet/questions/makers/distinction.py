@@ -13,6 +13,7 @@ from merkhet.core.text import counted
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.questions.english import FORMS
 from merkhet.questions.makers._template_sql import template_sql
+from merkhet.questions.makers.name_aliases import create_subject_aliases, with_aliases_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Hierarchy
 from merkhet.questions.templates import PLACEHOLDER
@@ -143,9 +144,9 @@ def _find_odd_ones(builder: QuestionBuilder, hierarchies: list[int]) -> None:
     """Create the table ``odd_ones`` with an odd one out for each trio, if one is found.
 
     The odd one is outside the category of the trio, and in no category that contains exactly two of the three members.
-    It is neither an ancestor nor a descendant of a member. Candidates are tried in rounds; among suitable ones, the one
-    that shares most categories with all three members is chosen. After the first round, a hierarchy is given up if a
-    round finds nothing.
+    It is neither an ancestor nor a descendant of a member, nor another name of one. Candidates are tried in rounds;
+    among suitable ones, the one that shares most categories with all three members is chosen. After the first round, a
+    hierarchy is given up if a round finds nothing.
     """
     builder.create_table(
         "pool_of_members",
@@ -203,6 +204,8 @@ def _try_odd_ones(builder: QuestionBuilder, turn: int, hierarchies: list[int]) -
             select * from odd_tried t
             where not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
             and not exists (select 1 from trio_below b where b.h = t.h and b.id = t.id and b.low = t.odd)
+            and not exists (select 1 from trio_names n join alike l on l.name = n.name
+                where n.h = t.h and n.id = t.id and l.other = t.odd)
         ), judged_odd as (
             select f.h, f.id, f.odd, f.fact_id, coalesce(bool_or(c.members = 2), false) as confusing,
                 bool_or(a.high = f.category) as member, count(*) filter (where c.members = 3) as near
@@ -258,10 +261,15 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         {"" if limit is None else f"order by n, h limit {limit}"}""",
         add_words,
     )
+    create_subject_aliases(
+        builder,
+        "select distinct q.odd_fact as fact_id, i.form from quartets q join hierarchies i on i.h = q.h",
+        "odd_aliases",
+    )
     draw = builder.draw_sql("'template'", "id")
     used = {row[0] for row in builder.rows("select distinct h from quartets")}
     builder.add_sentences(
-        "quartets",
+        "(select q.*, x.aliases from quartets q left join odd_aliases x on x.fact_id = q.odd_fact) named_quartets",
         [
             (
                 f"h = {h} and {draw} % {len(texts)} = {number}",
@@ -274,7 +282,7 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         ],
         task="'distinction'",
         prompt="sentence",
-        answers="[target]",
+        answers=with_aliases_sql("[target]", "aliases"),
         target="target",
         choices="choices",
         facts="list_append(facts, odd_fact)",

@@ -184,6 +184,25 @@ def other_names_sql(builder: QuestionBuilder, relation: Relation, template: str,
     return f"select ctx, {lists} from ({rows}) other group by ctx"
 
 
+def create_subject_aliases(builder: QuestionBuilder, rows: str, into: str) -> None:
+    """Create a table (fact_id, aliases) with the inflected aliases of the subjects of facts that have aliases.
+
+    Args:
+        rows: SQL query that selects the columns ``fact_id`` and ``form``.
+    """
+    builder.create_table(
+        f"{into}_plain",
+        f"""select distinct r.fact_id, r.form, a.alias from ({rows}) r join facts f on f.fact_id = r.fact_id
+        join aliases a on a.entity = f.subject""",
+    )
+    builder.create_name_forms(f"select alias as name, form from {into}_plain", f"{into}_forms")
+    builder.create_table(
+        into,
+        f"""select p.fact_id, list(distinct m.shown order by m.shown) as aliases
+        from {into}_plain p join {into}_forms m on m.name = p.alias and m.form = p.form group by p.fact_id""",
+    )
+
+
 def with_aliases_sql(answers: str, aliases: str) -> str:
     """Return SQL for a list of right answers, followed by the aliases that are not among them."""
     further = f"list_filter({aliases}, lambda x: not list_contains({answers}, x))"
