@@ -85,18 +85,22 @@ def _insert(builder: QuestionBuilder, comparison: Comparison, number: int) -> No
             ), four as (
                 select list(shown order by place) as names, list(fact_id order by {amount}, fact_id) as facts,
                     list(shown order by {amount}, fact_id) as ranked,
+                    list(name order by {amount}, fact_id) as ranked_names,
                     list(amount order by {amount}, fact_id) as amounts, min(domain) as domain, split
                 from placed group by round, split, place // 4 having count(*) = 4 and count(distinct shown) = 4
             )
-            select names, ranked, amounts, domain, split, facts[1] as winner_fact, list_sort(facts) as facts
+            select names, ranked, ranked_names, amounts, domain, split, facts[1] as winner_fact,
+                list_sort(facts) as facts
             from four""",
         )
         builder.create_table(
             "compared",
             f"""select *, ranked[1] as winner,
                 md5('[' || array_to_string(facts, ', ') || ']' || {sql_literal(direction)}) as id
-            from {fours}
-            where abs(amounts[1] - amounts[2]) > {comparison.apart!r} * greatest(abs(amounts[1]), abs(amounts[2]))
+            from {fours} f
+            where not exists (
+                select 1 from alike l where l.name = f.ranked_names[1] and list_contains(f.ranked_names, l.other))
+            and abs(amounts[1] - amounts[2]) > {comparison.apart!r} * greatest(abs(amounts[1]), abs(amounts[2]))
             qualify row_number() over (
                 partition by array_to_string(facts, ', ') order by names, ranked, domain, split) = 1""",
         )
