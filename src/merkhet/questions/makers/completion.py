@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from merkhet.questions.makers._template_sql import (
     sentence_sql,
     slot_form,
     sql_literal,
+    sql_literals,
     usable_sql,
     usable_templates_sql,
 )
@@ -368,18 +369,44 @@ def candidate_set_sql(
     full = sql_literal(register_candidate_set(builder, relation, template, ask))
     if alike is None:
         return full
-    left_out = f"list_filter({alike}, lambda y: y != {answer_sql(template, ask)})"
-    branches = [
+    answer = answer_sql(template, ask)
+    left_out: dict[str, set[str]] = {}
+    for target, name in builder.rows(
+        f"""select distinct target, name from (select {answer} as target, unnest({alike}) as name from {source}) a
+        where name != target order by target, name"""
+    ):
+        left_out.setdefault(target, set()).add(name)
+    return case_sql(
         (
-            f"array_to_string({left_out}, chr(31)) = {sql_literal(names)}",
-            sql_literal(register_candidate_set(builder, relation, template, ask, frozenset(names.split("\x1f")))),
-        )
-        for [names] in builder.rows(
-            f"select distinct array_to_string({left_out}, chr(31)) as names from {source} order by names"
-        )
-        if names
-    ]
-    return case_sql(branches, full)
+            (
+                f"{answer} in ({sql_literals(sorted(targets))})",
+                sql_literal(register_candidate_set(builder, relation, template, ask, frozenset(names))),
+            )
+            for targets, names in group_targets(left_out)
+        ),
+        full,
+    )
+
+
+def group_targets(left_out: Mapping[str, Set[str]]) -> list[tuple[set[str], set[str]]]:
+    """Group masked answers that can share a candidate set, with the candidates that are left out of it.
+
+    Each answer joins the first group whose answers may all stay, so that there are few groups: one candidate set per
+    answer would take too much space if many names are alike.
+
+    Args:
+        left_out: The candidates to leave out, by masked answer.
+    """
+    groups: list[tuple[set[str], set[str]]] = []
+    for target, names in left_out.items():
+        for targets, all_names in groups:
+            if target not in all_names and not names & targets:
+                break
+        else:
+            groups.append((targets := set(), all_names := set()))
+        targets.add(target)
+        all_names |= names
+    return groups
 
 
 def register_candidate_set(

@@ -40,7 +40,7 @@ _REASONS = {
     "quantity": "another quantity than most numbers of the comparison",
     "values": "the subject has several different values",
     "few subjects": "fewer than four subjects have a number",
-    "apart": "the two best values of the group differ by less than 'apart', or another subject is also called the best",
+    "apart": "the two best values of the group differ by less than 'apart'",
     "group": "left over when subjects were grouped by four",
     "one category": "the hierarchy has only one category",
     "inner": "the member is itself a category, or its category is too broad",
