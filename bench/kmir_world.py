@@ -59,6 +59,11 @@ RELATIONS = (
 )
 
 
+_ALIASES = """case when n % 100 = 0 then ['old ' || label, lead(label) over (order by n)]
+    when n % 3 = 0 then ['old ' || label] else [] end"""
+"""Every third entity has an alias, and every hundredth is also called as the next one is."""
+
+
 def make_world(folder: Path, scale: float = 1.0) -> tuple[int, int]:
     """Write facts.parquet and names.parquet; how many triples and entities there are."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,14 +71,17 @@ def make_world(folder: Path, scale: float = 1.0) -> tuple[int, int]:
     counts = {kind: max(2, int(entities * share)) for kind, (share, _) in KINDS.items() if kind != "person"}
     counts["person"] = entities - sum(counts.values())
     connection = duckdb.connect()
-    connection.execute("create table names (entity varchar, language varchar, label varchar, kind varchar)")
+    connection.execute(
+        "create table names (entity varchar, language varchar, label varchar, aliases varchar[], kind varchar)"
+    )
     connection.execute(
         "create table facts (subject varchar, predicate varchar, object varchar, value double, unit varchar, "
         "domain varchar)"
     )
     for kind, count in counts.items():
         connection.execute(
-            f"insert into names select '{kind}:' || n, 'en', {_name(kind)}, '{kind}' from range({count}) as r(n)"
+            f"insert into names select '{kind}:' || n, 'en', label, {_ALIASES}, '{kind}' from ("
+            f"select n, {_name(kind)} as label from range({count}) as r(n))"
         )
     for number, (predicate, subject, object_, domain, share) in enumerate(RELATIONS):
         connection.execute(_facts(number, predicate, subject, object_, domain, share, counts))

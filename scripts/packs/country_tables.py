@@ -228,17 +228,18 @@ CURRENCIES: dict[str, list[tuple[str, str, str]]] = {
     "SZ": [],  # the South African rand is accepted, though no longer by law
     "ZW": [],  # the US dollar and others are accepted beside the ZiG
 }
+# The short name ("tala" of "Samoan tala") is added where no other currency of the pack has it.
 CURRENCY_ALIASES = {
-    "CNY": ["renminbi", "yuan"],
+    "BAM": ["convertible mark"],
+    "CNY": ["yuan", "renminbi"],
     "GBP": ["pound sterling"],
-    "JPY": ["yen"],
+    "ILS": ["shekel", "new shekel"],
     "RUB": ["Russian rouble"],
     "USD": ["United States dollar", "U.S. dollar"],
-    "ILS": ["shekel"],
     "BYN": ["Belarusian rouble"],
-    "KRW": ["won"],
-    "INR": ["rupee"],
 }
+# Words that former currencies of other states share.
+SHARED_CURRENCY_WORDS = {"mark"}
 
 # Borders: pairs that the package misses, and pairs that are no border between two states of the list.
 BORDERS_ADDED = [

@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import test_relational
 from spark_sessions import LOCAL
+from test_name_aliases import with_aliases
 from test_relational import OPTIONS, RULES, World, made_from, rows_of, schema_of, write
 
 from merkhet.api import build
@@ -24,7 +25,8 @@ PARTS = ("questions", "candidates", "facts", "frequencies", "entities")
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
     folder = tmp_path_factory.mktemp("world")
-    return write(folder / "kb", *World(1).rows(), RULES), schema_of(folder)
+    facts, names = World(1).rows()
+    return write(folder / "kb", facts, with_aliases(names, 1), RULES), schema_of(folder)
 
 
 @pytest.mark.cluster

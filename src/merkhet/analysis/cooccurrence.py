@@ -79,8 +79,10 @@ def question_counts(inputs: AnalysisInput, index: CorpusIndex) -> dict[str, int]
     for row in inputs.questions:
         entities = [text for name in names[row["question_id"]] if (text := plain_name(name))]
         if entities:
-            candidates = {plain_name(text) for text in inputs.questions_by_id[row["question_id"]].candidates}
-            answers = [] if candidates <= _VERDICTS else [plain_name(answer) for answer in row["answers"]]
+            question = inputs.questions_by_id[row["question_id"]]
+            candidates = {plain_name(text) for text in question.candidates}
+            # Aliases are left out, because short ones such as symbols occur everywhere.
+            answers = [] if candidates <= _VERDICTS else [plain_name(answer) for answer in question.right_candidates]
             counts[row["question_id"]] = index.count(entities, answers)
     return counts
 

@@ -47,7 +47,7 @@ def withhold_verdicts(
         stores = [model for model, of_model in zip(models, settings, strict=True) if of_model.get("conflict")]
         if len(stores) == 1 and all("conflict" in of_model for of_model in settings):
             codes = _asked_codes(answers, stores[0], STORED)
-            several = sum(len(answers.questions[answers.ids[code]].answers) > 1 for code in codes)
+            several = sum(len(answers.questions[answers.ids[code]].right_candidates) > 1 for code in codes)
             if not is_measurable(several, len(codes)):
                 comparison = replace(comparison, p=None, p_raw=None, q=None, detectable=None)
         withheld.append(comparison)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ class Question:
     task: str
     prompt: str
     answers: tuple[str, ...]
+    """All right answers, then their aliases, which are right as text and no candidates."""
     target: str
     candidates: tuple[str, ...]
     language: str = "en"
@@ -43,9 +44,21 @@ class Question:
         ]
 
     @property
+    def right_candidates(self) -> tuple[str, ...]:
+        """Right answers without their aliases: those among the candidates; all answers if none is a candidate."""
+        return right_candidates(self.answers, self.candidates)
+
+    @property
     def relation(self) -> str:
         """Relation that the question asks about: the template's name without its number, or else the task."""
         return self.template.partition("/")[0] if self.template else self.task
+
+
+def right_candidates(answers: Sequence[str], candidates: Container[str]) -> tuple[str, ...]:
+    """Return the answers that are candidates; all answers if none is."""
+    if len(answers) == 1:
+        return tuple(answers)
+    return tuple(answer for answer in answers if answer in candidates) or tuple(answers)
 
 
 class QuestionTable(Mapping[str, Question]):

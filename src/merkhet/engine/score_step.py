@@ -257,7 +257,10 @@ def question_groups(
     table = question_set.questions
     known = [name for name in columns if name in table.column_names]
     names = ("question_id", "task", "template", *known)
-    counts = pc.list_value_length(table["answers"]).to_pylist()
+    if statements:
+        counts = pc.list_value_length(table["answers"]).to_pylist()
+    else:
+        counts = question_set.right_counts() if "conflict" in columns else [1] * table.num_rows
     shared: dict[tuple[Any, ...], Mapping[str, str | None]] = {}
     groups = {}
     for question_id, *values, count in zip(*(table[name].to_pylist() for name in names), counts, strict=True):

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import write_json
-from merkhet.core.records import Question, QuestionTable, questions_from_rows
+from merkhet.core.records import Question, QuestionTable, questions_from_rows, right_candidates
 from merkhet.core.schemas import (
     CANDIDATES,
     ENTITIES,
@@ -69,6 +69,15 @@ class QuestionSet:
         columns = [self.questions[name].to_pylist() for name in _QUESTION_COLUMNS]
         rows = (dict(zip(_QUESTION_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
         return questions_from_rows(rows, self.candidate_sets())
+
+    def right_counts(self) -> list[int]:
+        """Return the number of right candidates of each question; of right answers if none is a candidate."""
+        names = ("answers", "choices", "candidate_set")
+        sets = {name: frozenset(texts) for name, texts in self.candidate_sets().items()}
+        return [
+            len(right_candidates(answers, (choices or ()) if name is None else sets.get(name, ())))
+            for answers, choices, name in zip(*(self.questions[name].to_pylist() for name in names), strict=True)
+        ]
 
     def by_id(self) -> QuestionTable:
         """Return a table of questions by id, which creates :class:`Question` objects only when needed."""

@@ -199,3 +199,11 @@ def test_chinese_questions_are_asked_in_chinese() -> None:
     assert "只回答选项的字母" in model.heard[0].messages[-1][1]
     assert "法国的首都是____。" in model.heard[0].messages[-1][1]
     assert one.outcome == "answered"
+
+
+def test_a_reply_with_an_alias_of_the_right_choice_names_it() -> None:
+    question = capital(1, answers=("city 1", "Old Town"))
+    said = [next(choose(Talker(lambda _, reply=reply: reply), [question])) for reply in ("Old town.", "New Town")]
+    assert [one.prediction for one in said] == ["city 1", None]
+    assert [one.outcome for one in said] == ["answered", "no answer"]
+    assert said[0].gold_ranks == (1.0,) and said[0].golds == said[1].golds == ("city 1",)

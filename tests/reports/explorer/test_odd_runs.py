@@ -62,6 +62,15 @@ def test_answers_to_questions_that_the_run_does_not_have_are_counted_and_left_ou
     assert client.get("facets")["ways"][0] == {"right": 1, "wrong": 0, "unusable": 0, "tied": 0}
 
 
+ALIASED = ["place 1", "place 2", "Old Place", "P1"]
+
+
+def test_aliases_of_right_answers_are_told_from_right_candidates(explorer, tmp_path):
+    client = explorer(write_run(tmp_path / "run", [question(answers=ALIASED)], [answer()]))
+    shown = client.get("question", id="q_1")
+    assert shown["golds"] == ALIASED and shown["written_golds"] == ["Old Place", "P1"]
+
+
 def test_questions_asked_several_times_are_told_of(explorer, tmp_path):
     said = [answer(rank=rank, repeat=number) for number, rank in enumerate((1.0, 1.0, 4.0))]
     said += [answer("q_2", rank=rank, repeat=number) for number, rank in enumerate((1.0, 2.0))]

@@ -356,3 +356,12 @@ def test_a_narrow_window_shows_the_same(page, served):
     page.get_by_text("Filters", exact=True).click()
     choose(page, "task", "order")
     expect(page.locator(".chip")).to_have_text(["Task: order ×"])
+
+
+def test_a_page_shows_aliases_after_right_candidates(page, explorer, tmp_path):
+    client = explorer(
+        write_run(tmp_path / "run", [question(answers=["place 1", "place 2", "Old Place", "P1"])], [answer()])
+    )
+    page.goto(f"{client.url}#/question?id=q_1")
+    text = "Right answers: place 1, place 2; also right as text: Old Place, P1"
+    expect(page.locator("p.answers")).to_have_text(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from merkhet.models.chat.chat_messages import ChatReply
@@ -49,14 +49,20 @@ def is_refusal(reply: ChatReply) -> bool:
     return reply.refused or bool(_REFUSAL.search(reply.text.strip()))
 
 
-def parse_choice(reply: ChatReply, letters: Sequence[str], choices: Sequence[str]) -> ParsedReply:
+def parse_choice(
+    reply: ChatReply, letters: Sequence[str], choices: Sequence[str], aliases: Mapping[str, str] | None = None
+) -> ParsedReply:
     """Parse the choice that a reply names by its letter or by its text; if both are given, they must agree.
 
     A letter is recognized alone, before punctuation ("B.", "(B)", "B: Paris") or after "answer" ("The answer is B"). A
     reply that names no choice, or two choices, has no answer.
+
+    Args:
+        aliases: Choices by their other names.
     """
     text = reply.text.strip()
-    by_text = {_normalize(choice): choice for choice in choices}
+    by_text = {_normalize(alias): choice for alias, choice in (aliases or {}).items()}
+    by_text |= {_normalize(choice): choice for choice in choices}
     named_choice = by_text.get(_normalize(_OPENING.sub("", text)))
     if named_choice is not None:
         return ParsedReply(ANSWERED, named_choice)

@@ -243,7 +243,10 @@ def _score_reply(
         weights = np.exp(logprobs - np.max(logprobs))
         by_choice = dict(zip(choices, weights / weights.sum(), strict=True))
         return np.array([by_choice[choice] for choice in task.choices]), int(np.argmax(weights)), ANSWERED
-    parsed = parse_choice(reply, letters, choices)
+    # Other names of the right choice name it, too. Those of wrong choices need not be known: no answer counts as wrong.
+    right = _right_choice(task)
+    aliases = {name: right for name in task.question.answers if name not in task.question.candidates}
+    parsed = parse_choice(reply, letters, choices, aliases)
     if parsed.text is None:
         return None, None, parsed.outcome
     votes = np.array([float(choice == parsed.text) for choice in task.choices])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from merkhet.core.schemas import candidate_set_id
 from merkhet.questions.makers._template_sql import (
@@ -16,10 +19,12 @@ from merkhet.questions.makers._template_sql import (
     sentence_sql,
     slot_form,
     sql_literal,
+    sql_literals,
     usable_sql,
     usable_templates_sql,
 )
 from merkhet.questions.makers.distractors import draw_distractors, said_sql
+from merkhet.questions.makers.name_aliases import other_names_sql, with_aliases_sql
 from merkhet.questions.makers.nearness import level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Relation
@@ -116,7 +121,7 @@ def _complete_with_choices(builder: QuestionBuilder, choice_count: int) -> None:
         ],
         task="'completion'",
         prompt="sentence",
-        answers="list_prepend(target, list_filter(answers, lambda x: x != target))",
+        answers=with_aliases_sql("list_prepend(target, list_filter(answers, lambda x: x != target))", "aliases"),
         target="target",
         choices="choices",
         nearness="nearness",
@@ -179,24 +184,30 @@ def _create_offers(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
     builder.create_table(
         "offers",
         f"""with names_by_id as (
-            select id, name, level, true as wrong from wrong_names union all
-            select t.id, r.name, 0 as level, false as wrong from to_complete t
+            select id, name, level, true as wrong, false as is_alias from wrong_names union all
+            select t.id, r.name, 0 as level, false as wrong, false as is_alias from to_complete t
+            join truths r on r.rel = t.rel and r.ask = t.ask and r.said = t.said union all
+            select distinct t.id, a.alias as name, 0 as level, false as wrong, true as is_alias from to_complete t
             join truths r on r.rel = t.rel and r.ask = t.ask and r.said = t.said
+            join field_aliases a on a.rel = r.rel and a.ask = r.ask and a.name = r.name
         ), shown_names as (
-            select n.id, n.name, n.level, n.wrong, n.name = t.name as is_target, {shown} as shown,
+            select n.id, n.name, n.level, n.wrong, n.is_alias, n.name = t.name and not n.is_alias as is_target,
+                {shown} as shown,
                 {builder.draw_sql("'choice order'", "n.id", "n.name")} as place
             from names_by_id n join to_complete t on t.id = n.id left join forms f on f.name = n.name
         )
         select id, min(shown) filter (is_target) as target,
-            list(distinct shown order by shown) filter (not wrong) as answers,
+            list(distinct shown order by shown) filter (not wrong and not is_alias) as answers,
+            list(distinct shown order by shown) filter (is_alias) as aliases,
             list(shown order by place, name) filter (wrong or is_target) as choices,
             {level_sql("max(level)")} as nearness
-        from shown_names group by id having bool_or(wrong) and count(distinct lower(shown)) = count(*)""",
+        from shown_names group by id having bool_or(wrong) and
+            count(distinct lower(shown)) filter (not is_alias) = count(*) filter (not is_alias)""",
     )
     builder.create_table(
         "completed_plain",
         f"""with turns as (
-            select t.* exclude (turn), o.target, o.answers, o.choices, o.nearness,
+            select t.* exclude (turn), o.target, o.answers, o.aliases, o.choices, o.nearness,
                 dense_rank() over (partition by rel order by turn) as turn
             from to_complete t join offers o on o.id = t.id
         )
@@ -221,8 +232,8 @@ def _complete_field(builder: QuestionBuilder, relation: Relation, ask: str) -> l
         if facts > unique and relation.scopes and ask in _KINDS:
             scoped = _ask_with_scopes(builder, relation, template, ask, label, condition)
         if unique:
-            source = _source(builder, relation, template, ask, f"n = 1 and {condition}")
-            _insert(builder, source, relation, template, ask, label)
+            source = _source(builder, relation, template, ask, f"n = 1 and {condition}", rights)
+            _insert(builder, source, relation, template, ask, label, rights)
         ambiguities.append(
             Ambiguity(label, ask, facts, unique, facts - unique, scoped, facts - unique - scoped, round(mean or 0, 3))
         )
@@ -230,11 +241,17 @@ def _complete_field(builder: QuestionBuilder, relation: Relation, ask: str) -> l
 
 
 class _RightAnswers:
-    """Table of the right answers of each sentence; templates with the same fields and forms share one table."""
+    """Table of the right answers of each sentence; templates with the same fields and forms share one table.
+
+    If right answers have other names, a second table has the ``aliases`` of each sentence, and the names that are
+    ``alike`` and therefore no candidates.
+    """
 
     def __init__(self, builder: QuestionBuilder, relation: Relation, ask: str, table: str = "rights") -> None:
         self.builder, self.relation, self.ask, self.table = builder, relation, ask, table
         self._latest: tuple[str, tuple[int, int, float | None]] | None = None
+        self.other_names: str | None = None
+        """The second table, if the latest sentences have one."""
 
     def create(self, template: str, kind: str | None = None) -> tuple[int, int, float | None]:
         """Create the table for a template, restricted to answers of ``kind`` if given.
@@ -253,6 +270,8 @@ class _RightAnswers:
         group by ctx"""
         form, begins = slot_form(template, ask)
         pair = set(placeholder_names(template)) == {"subject", "object"}
+        names = f"""select distinct {context_sql([template], ask)} as ctx, {field_column(ask)} as name from worded
+            where rel = {number} and {usable_sql(template)}{of_kind} and {field_column(ask)} is not null"""
         if relation.transitive and ask == "object" and kind is None and pair and not form:
             answer = "capital(t.o)" if begins else "t.o"
             query = f"""with stated_rights as ({query})
@@ -261,8 +280,13 @@ class _RightAnswers:
                     select ctx, n, facts, unnest(answers) as answer from stated_rights
                     union all select r.ctx, r.n, r.facts, {answer} as answer from stated_rights r join pairs t
                     on t.rel = {number} and t.s = r.ctx) every group by ctx"""
+            names = f"select s as ctx, o as name from pairs where rel = {number}"
         if self._latest is None or self._latest[0] != query:
             builder.create_table(self.table, query)
+            other_names = other_names_sql(builder, relation, template, ask, names)
+            self.other_names = f"other_{self.table}" if other_names else None
+            if other_names:
+                builder.create_table(f"other_{self.table}", other_names)
             [(facts, unique, mean)] = builder.rows(
                 "select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts) filter (n = 1), 0)::bigint, "
                 f"avg(array_length(answers)) from {self.table} where n > 0"
@@ -291,45 +315,114 @@ def _ask_with_scopes(
             f"n = 1 and {_KINDS[ask]} = {sql_literal(scope.kind)} and {condition} "
             "and fact_id in (select fact_id from unclear)"
         )
-        source = _source(builder, relation, narrower, ask, scoped, rights.table)
-        _insert(builder, source, relation, narrower, ask, f"{label}-{scope.kind}")
+        source = _source(builder, relation, narrower, ask, scoped, rights)
+        _insert(builder, source, relation, narrower, ask, f"{label}-{scope.kind}", rights)
         asked_count += builder.tables.count(source)
     return asked_count
 
 
 def _source(
-    builder: QuestionBuilder, relation: Relation, template: str, ask: str, condition: str, rights: str = "rights"
+    builder: QuestionBuilder, relation: Relation, template: str, ask: str, condition: str, rights: _RightAnswers
 ) -> str:
     """Return SQL for the facts that a template asks about, joined with the right answers of their sentences."""
-    return f"""{builder.relation_rows(relation)} w join {rights} r on r.ctx = {context_sql([template], ask)}
+    context = context_sql([template], ask)
+    other = f" left join {rights.other_names} x on x.ctx = {context}" if rights.other_names else ""
+    return f"""{builder.relation_rows(relation)} w join {rights.table} r on r.ctx = {context}{other}
         where stated and asked and {usable_sql(template)} and {condition}"""
 
 
-def _insert(builder: QuestionBuilder, source: str, relation: Relation, template: str, ask: str, label: str) -> None:
+def _insert(
+    builder: QuestionBuilder,
+    source: str,
+    relation: Relation,
+    template: str,
+    ask: str,
+    label: str,
+    rights: _RightAnswers,
+) -> None:
     answer = answer_sql(template, ask)
+    answers = f"list_prepend({answer}, list_filter(r.answers, lambda x: x != {answer}))"
+    alike = None
+    if rights.other_names:
+        answers, alike = with_aliases_sql(answers, "x.aliases"), "x.alike"
     entities = [field_column(field) for field in ("subject", "object") if field != ask]
     builder.add_questions(
         source,
         task="'completion'",
         prompt=sentence_sql(template, ask),
-        answers=f"list_prepend({answer}, list_filter(r.answers, lambda x: x != {answer}))",
+        answers=answers,
         target=answer,
-        candidate_set=sql_literal(register_candidate_set(builder, relation, template, ask)),
+        candidate_set=candidate_set_sql(builder, relation, template, ask, source, alike),
         facts="[fact_id]",
         template=sql_literal(label),
         entities=f"[{', '.join(entities)}]",
     )
 
 
-def register_candidate_set(builder: QuestionBuilder, relation: Relation, template: str, ask: str) -> str:
+def candidate_set_sql(
+    builder: QuestionBuilder, relation: Relation, template: str, ask: str, source: str, alike: str | None
+) -> str:
+    """Return SQL for the id of each question's candidate set, and register all sets that occur.
+
+    Args:
+        source: SQL for the questions' rows, as written after ``from``.
+        alike: SQL for a list of candidates to leave out, because a right answer is also called so; None for none. The
+            masked answer always stays.
+    """
+    full = sql_literal(register_candidate_set(builder, relation, template, ask))
+    if alike is None:
+        return full
+    answer = answer_sql(template, ask)
+    left_out: dict[str, set[str]] = {}
+    for target, name in builder.rows(
+        f"""select distinct target, name from (select {answer} as target, unnest({alike}) as name from {source}) a
+        where name != target order by target, name"""
+    ):
+        left_out.setdefault(target, set()).add(name)
+    return case_sql(
+        (
+            (
+                f"{answer} in ({sql_literals(sorted(targets))})",
+                sql_literal(register_candidate_set(builder, relation, template, ask, frozenset(names))),
+            )
+            for targets, names in group_targets(left_out)
+        ),
+        full,
+    )
+
+
+def group_targets(left_out: Mapping[str, Set[str]]) -> list[tuple[set[str], set[str]]]:
+    """Group masked answers that can share a candidate set, with the candidates that are left out of it.
+
+    Each answer joins the first group whose answers may all stay, so that there are few groups: one candidate set per
+    answer would take too much space if many names are alike.
+
+    Args:
+        left_out: The candidates to leave out, by masked answer.
+    """
+    groups: list[tuple[set[str], set[str]]] = []
+    for target, names in left_out.items():
+        for targets, all_names in groups:
+            if target not in all_names and not names & targets:
+                break
+        else:
+            groups.append((targets := set(), all_names := set()))
+        targets.add(target)
+        all_names |= names
+    return groups
+
+
+def register_candidate_set(
+    builder: QuestionBuilder, relation: Relation, template: str, ask: str, left_out: frozenset[str] = frozenset()
+) -> str:
     """Register the candidate set of a relation's field, inflected for the slot of ``template``; return its id.
 
-    The set contains all answers that occur in the field ``ask``.
+    The set contains all answers that occur in the field ``ask``, except for those that are ``left_out``.
     """
     form, begins = slot_form(template, ask)
-    key = (relation.name, ask, form, begins)
-    ids = builder.sets_by_form
-    builder.slots.add(key)
+    slot = (relation.name, ask, form, begins)
+    key, ids = (slot, left_out), builder.sets_by_form
+    builder.slots.add(slot)
     if key not in ids:
         answer = answer_sql(template, ask)
         table = builder.tables.arrow(
@@ -337,6 +430,8 @@ def register_candidate_set(builder: QuestionBuilder, relation: Relation, templat
             f"where {field_column(ask)} is not null and asked order by shown"
         )
         texts = table["shown"].combine_chunks()
+        if left_out:
+            texts = texts.filter(pc.invert(pc.is_in(texts, pa.array(sorted(left_out), pa.string()))))
         ids[key] = candidate_set_id(f"{relation.name}-{ask}", texts.to_pylist())
         builder.candidate_sets[ids[key]] = texts
     return ids[key]

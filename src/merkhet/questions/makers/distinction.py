@@ -14,6 +14,7 @@ from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.questions.english import FORMS
 from merkhet.questions.makers._template_sql import case_sql, template_sql
 from merkhet.questions.makers.evidence import DECLARED, disjoint_names_sql
+from merkhet.questions.makers.name_aliases import create_subject_aliases, with_aliases_sql
 from merkhet.questions.makers.nearness import KIND, RELATION, create_features, feature_sql, level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Hierarchy
@@ -152,9 +153,10 @@ def _find_odd_ones(builder: QuestionBuilder, active: Sequence[int], hierarchies:
     """Create the table ``odd_ones`` with an odd one out for each trio, if one is found.
 
     The odd one is outside the category of the trio, and in no category that contains exactly two of the three members.
-    It is neither an ancestor nor a descendant of a member. If only disjoint classes are evidence, it belongs to a class
-    disjoint with the category. The nearest name is chosen: it shares features (:mod:`.nearness`) with most members.
-    Trios without a suitable near name try random names in rounds; a hierarchy is given up if a round finds nothing.
+    It is neither an ancestor nor a descendant of a member, nor another name of one. If only disjoint classes are
+    evidence, it belongs to a class disjoint with the category. The nearest name is chosen: it shares features
+    (:mod:`.nearness`) with most members. Trios without a suitable near name try random names in rounds; a hierarchy is
+    given up if a round finds nothing.
     """
     builder.create_table(
         "pool_of_members",
@@ -276,6 +278,8 @@ def _accept_odd_ones(builder: QuestionBuilder, hierarchies: Sequence[Hierarchy])
             select * from odd_tried t
             where not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
             and not exists (select 1 from trio_below b where b.h = t.h and b.id = t.id and b.low = t.odd)
+            and not exists (select 1 from trio_names n join alike l on l.name = n.name
+                where n.h = t.h and n.id = t.id and l.other = t.odd)
         ), judged_odd as (
             select f.h, f.id, f.odd, f.fact_id, f.level, f.closeness,
                 coalesce(bool_or(c.members = 2), false) as confusing,
@@ -333,10 +337,15 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         {"" if limit is None else f"order by n, h limit {limit}"}""",
         add_words,
     )
+    create_subject_aliases(
+        builder,
+        "select distinct q.odd_fact as fact_id, i.form from quartets q join hierarchies i on i.h = q.h",
+        "odd_aliases",
+    )
     draw = builder.draw_sql("'template'", "id")
     used = {row[0] for row in builder.rows("select distinct h from quartets")}
     builder.add_sentences(
-        "quartets",
+        "(select q.*, x.aliases from quartets q left join odd_aliases x on x.fact_id = q.odd_fact) named_quartets",
         [
             (
                 f"h = {h} and {draw} % {len(texts)} = {number}",
@@ -349,7 +358,7 @@ def _add_questions(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> No
         ],
         task="'distinction'",
         prompt="sentence",
-        answers="[target]",
+        answers=with_aliases_sql("[target]", "aliases"),
         target="target",
         choices="choices",
         facts="list_append(facts, odd_fact)",

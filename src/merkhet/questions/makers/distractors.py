@@ -26,7 +26,7 @@ _FARTHEST = 1_000
 
 
 def create_truths(builder: QuestionBuilder) -> None:
-    """Create the tables ``pairs`` (true pairs of names), ``truths`` (right answers) and ``kin``.
+    """Create the tables ``pairs`` (true pairs of names), ``truths`` (right answers), ``also_called`` and ``kin``.
 
     True pairs are stated, inferred, or follow from a transitive relation. ``kin`` contains the ancestors and
     descendants of each name; it is created only if a relation declares a kinship predicate.
@@ -45,6 +45,11 @@ def create_truths(builder: QuestionBuilder) -> None:
             )
             builder.tables.add("pairs", "select rel, s, o from further_pairs")
     builder.create_table("truths", " union all ".join(_truth_queries(builder)))
+    # Names that a right answer is also called, or that are also called like it: not right, and never offered as wrong.
+    builder.create_table(
+        "also_called",
+        "select distinct r.rel, r.ask, r.said, l.other as name from truths r join alike l on l.name = r.name",
+    )
     predicates = sorted({relation.kinship for relation in builder.used_relations if relation.kinship})
     if predicates:
         edges = f"""select x.name as low, y.name as high from facts f
@@ -182,7 +187,9 @@ def draw_distractors(
         select a.id, a.rel, a.ask, a.said, a.name as gold, d.name, d.level, d.rank, d.weight, d.near
         from drawn d join {asked} a on a.id = d.id
         where d.name != a.name and not list_contains(string_split(a.said, chr(31)), d.name) and not exists (
-            select 1 from truths r where r.rel = a.rel and r.ask = a.ask and r.said = a.said and r.name = d.name)""",
+            select 1 from truths r where r.rel = a.rel and r.ask = a.ask and r.said = a.said and r.name = d.name)
+            and not exists (select 1 from also_called c
+                where c.rel = a.rel and c.ask = a.ask and c.said = a.said and c.name = d.name)""",
     )
     _drop_relatives(builder)
     _drop_possible_names(builder)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from merkhet.core.text import counted
 from merkhet.knowledge.quantities import UNITS
 from merkhet.questions.makers._template_sql import enumeration_sql, sql_literal, sql_literals
+from merkhet.questions.makers.name_aliases import create_subject_aliases, with_aliases_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Comparison
 
@@ -84,19 +85,27 @@ def _insert(builder: QuestionBuilder, comparison: Comparison, number: int) -> No
             ), four as (
                 select list(shown order by place) as names, list(fact_id order by {amount}, fact_id) as facts,
                     list(shown order by {amount}, fact_id) as ranked,
+                    list(name order by {amount}, fact_id) as ranked_names,
                     list(amount order by {amount}, fact_id) as amounts, min(domain) as domain, split
                 from placed group by round, split, place // 4 having count(*) = 4 and count(distinct shown) = 4
             )
-            select names, ranked, amounts, domain, split, list_sort(facts) as facts from four""",
+            select names, ranked, ranked_names, amounts, domain, split, facts[1] as winner_fact,
+                list_sort(facts) as facts
+            from four""",
         )
         builder.create_table(
             "compared",
             f"""select *, ranked[1] as winner,
                 md5('[' || array_to_string(facts, ', ') || ']' || {sql_literal(direction)}) as id
-            from {fours}
-            where abs(amounts[1] - amounts[2]) > {comparison.apart!r} * greatest(abs(amounts[1]), abs(amounts[2]))
+            from {fours} f
+            where not exists (
+                select 1 from alike l where l.name = f.ranked_names[1] and list_contains(f.ranked_names, l.other))
+            and abs(amounts[1] - amounts[2]) > {comparison.apart!r} * greatest(abs(amounts[1]), abs(amounts[2]))
             qualify row_number() over (
                 partition by array_to_string(facts, ', ') order by names, ranked, domain, split) = 1""",
+        )
+        create_subject_aliases(
+            builder, f"select winner_fact as fact_id, {sql_literal(comparison.form)} as form from compared", "winners"
         )
         template_draw = builder.draw_sql("'template'", "id")
         members = enumeration_sql([f"names[{position}]" for position in range(1, 5)])
@@ -107,10 +116,10 @@ def _insert(builder: QuestionBuilder, comparison: Comparison, number: int) -> No
             prompts.append(f"concat({sql_literal(head)}, {listing}, {sql_literal(tail)})")
         labels = [sql_literal(f"{comparison.name}/{direction}-{place + 1}") for place in range(len(templates))]
         builder.add_questions(
-            "compared",
+            "compared c left join winners w on w.fact_id = c.winner_fact",
             task="'reasoning'",
             prompt=pick_sql(prompts, template_draw),
-            answers="[winner]",
+            answers=with_aliases_sql("[winner]", "w.aliases"),
             target="winner",
             choices="names",
             facts="facts",

@@ -13,6 +13,13 @@ from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.questions.english import FORMS, format_number
 from merkhet.questions.makers._template_sql import FIELD_COLUMNS, case_sql, placeholder_forms, sql_literal
 from merkhet.questions.makers.evidence import EvidenceRules, create_disjoint_classes
+from merkhet.questions.makers.name_aliases import (
+    CLEAN_NAME,
+    alias_names_sql,
+    create_aliases,
+    create_field_aliases,
+    create_shown_aliases,
+)
 from merkhet.questions.schema import Relation, Schema
 from merkhet.questions.splits import split_sql
 
@@ -91,7 +98,14 @@ class QuestionBuilder:
         self.fact_count = tables.count("facts")
         self._define_functions()
         self._create_names()
+        self._load_relations()
+        create_aliases(self)
+        create_field_aliases(self)
         self._create_worded()
+        self.alias_fields: dict[str, set[tuple[int, str]]] = {}
+        """Relation numbers and asked fields with names in the tables ``shown_aliases`` and ``shown_alike``."""
+        if inflected:
+            create_shown_aliases(self)
         used = {row[0] for row in self.rows("select distinct rel from worded")}
         self.used_relations = tuple(
             relation for name, relation in self.relations.items() if self.relation_numbers[name] in used
@@ -104,7 +118,8 @@ class QuestionBuilder:
         )
         self.create_table("made", f"select {empty} where false")
         self.candidate_sets: dict[str, pa.Array] = {}
-        self.sets_by_form: dict[tuple[str, str, str, bool], str] = {}
+        self.sets_by_form: dict[tuple[tuple[str, str, str, bool], frozenset[str]], str] = {}
+        """Ids of candidate sets by slot and the candidates that are left out."""
         self.slots: set[tuple[str, str, str, bool]] = set()
         """Relation, asked field, form, and whether the slot begins the sentence, for all templates in use."""
 
@@ -173,7 +188,7 @@ class QuestionBuilder:
         """
         self.create_table(
             "named",
-            f"""select entity, min(trim(regexp_replace(label, '[\\x00-\\x20\\x7f]+', ' ', 'g'))) as name,
+            f"""select entity, min({CLEAN_NAME.format("label")}) as name,
                 min(kind) as kind
             from names where language = {sql_literal(self.options.language)}
               and label is not null and not contains(label, {sql_literal(SLOT)})
@@ -187,7 +202,8 @@ class QuestionBuilder:
             ),
         )
 
-    def _create_worded(self) -> None:
+    def _load_relations(self) -> None:
+        """Create the table ``schema_relations`` with a row for each relation and predicate."""
         rows = [
             {"rel": rel, "predicate": predicate, "domain": r.domain, "present": r.present, "shorten": r.shorten}
             for rel, r in enumerate(self.relations.values())
@@ -196,6 +212,8 @@ class QuestionBuilder:
         columns = [("rel", pa.int32()), ("predicate", pa.string()), ("domain", pa.string())]
         columns += [("present", pa.bool_()), ("shorten", pa.string())]
         self.tables.load("schema_relations", pa.Table.from_pylist(rows, pa.schema(columns)))
+
+    def _create_worded(self) -> None:
         apart = "true"
         if self.options.distinct_names:
             overlaps = (
@@ -240,7 +258,8 @@ class QuestionBuilder:
         self._forms = sorted(relations_by_form)
         forms = sorted({form for _, form in self._forms})
         names = " union all ".join(
-            f"select {FIELD_COLUMNS[field]} as name from {table} where rel in ({', '.join(numbers)})"
+            f"select {FIELD_COLUMNS[field]} as name from {table} where rel in ({', '.join(numbers)}) "
+            f"union all {alias_names_sql(field, numbers)}"
             for (field, _), numbers in relations_by_form.items()
         )
 

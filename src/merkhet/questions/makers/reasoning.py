@@ -15,8 +15,9 @@ from merkhet.questions.makers._template_sql import (
     sql_literal,
     usable_sql,
 )
-from merkhet.questions.makers.completion import register_candidate_set
+from merkhet.questions.makers.completion import candidate_set_sql
 from merkhet.questions.makers.distractors import draw_distractors
+from merkhet.questions.makers.name_aliases import other_names_sql, with_aliases_sql
 from merkhet.questions.makers.nearness import level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.schema import Relation
@@ -132,11 +133,24 @@ def _remarks(builder: QuestionBuilder, relations: Sequence[Relation]) -> list[st
     ]
 
 
-def _add_questions(builder: QuestionBuilder, source: str, template: str, ask: str, label: str, **columns: str) -> None:
+def _other_names(builder: QuestionBuilder, relation: Relation, template: str, ask: str) -> str:
+    """Return SQL that joins the conclusions ``c`` with the other names of their answers, if there are any."""
+    number = builder.relation_numbers[relation.name]
+    names = (
+        f"select distinct {field_column(ask)} as ctx, {field_column(ask)} as name from concluded where rel = {number}"
+    )
+    query = other_names_sql(builder, relation, template, ask, names)
+    return f" left join ({query}) x on x.ctx = c.{field_column(ask)}" if query else ""
+
+
+def _add_questions(
+    builder: QuestionBuilder, source: str, template: str, ask: str, label: str, others: str, **columns: str
+) -> None:
+    answers = f"[{answer_sql(template, ask)}]"
     builder.add_questions(
         source,
         task="'reasoning'",
-        answers=f"[{answer_sql(template, ask)}]",
+        answers=with_aliases_sql(answers, "x.aliases") if others else answers,
         target=answer_sql(template, ask),
         facts="list_prepend(fact_id, premises)",
         rule="axiom",
@@ -149,11 +163,13 @@ def _add_questions(builder: QuestionBuilder, source: str, template: str, ask: st
 def _ask_openly(
     builder: QuestionBuilder, relation: Relation, template: str, ask: str, label: str, condition: str
 ) -> None:
-    candidates = sql_literal(register_candidate_set(builder, relation, template, ask))
-    source = f"""concluded c where rel = {builder.relation_numbers[relation.name]} and {usable_sql(template)}
+    others = _other_names(builder, relation, template, ask)
+    source = f"""concluded c{others} where rel = {builder.relation_numbers[relation.name]} and {usable_sql(template)}
         and {condition} and not exists (
             select 1 from unclear_asked u where u.fact_id = c.fact_id and u.rel = c.rel and u.ask = {sql_literal(ask)})"""
-    _add_questions(builder, source, template, ask, label, prompt=sentence_sql(template, ask), candidate_set=candidates)
+    candidates = candidate_set_sql(builder, relation, template, ask, source, "x.alike" if others else None)
+    prompt = sentence_sql(template, ask)
+    _add_questions(builder, source, template, ask, label, others, prompt=prompt, candidate_set=candidates)
 
 
 def _ask_with_choices(
@@ -180,8 +196,9 @@ def _ask_with_choices(
                 parts.append(sql_literal(text))
         prompts.append(f"capital({' || '.join(parts)})")
     choices = "list_transform(names, lambda x: capital(x))" if begins else "names"
+    others = _other_names(builder, relation, template, ask)
     source = f"""concluded c join offered_{form or "plain"} o
-        on o.id = concat_ws(chr(31), c.fact_id, {sql_literal(ask)}, c.rel)
+        on o.id = concat_ws(chr(31), c.fact_id, {sql_literal(ask)}, c.rel){others}
         where rel = {builder.relation_numbers[relation.name]} and {usable_sql(template)} and {condition}"""
     _add_questions(
         builder,
@@ -189,6 +206,7 @@ def _ask_with_choices(
         template,
         ask,
         label,
+        others,
         prompt=pick_sql(prompts, draw),
         choices=choices,
         nearness="nearness",

@@ -8,6 +8,7 @@ from typing import Any
 
 from merkhet.analysis.finding_types import FEW_QUESTIONS
 from merkhet.core import SLOT
+from merkhet.core.records import right_candidates
 from merkhet.core.schemas import ANSWERS, CANDIDATES, QUESTIONS
 from merkhet.core.text import finite_or_none
 from merkhet.questions.sense_text import fill_word
@@ -172,6 +173,7 @@ class Views:
         senses = read_senses(row)
         before, _, after = row["prompt"].partition(SLOT)
         candidates = self._candidates(row)
+        ranked_golds = right_candidates(row["answers"] or (), candidates)
         return {
             **{name: row[name] for name in _QUESTION_COLUMNS if name not in ("choices", "facts", "words")},
             **matches[0],
@@ -180,6 +182,7 @@ class Views:
             "after": after,
             "compares": bool(row["words"]),
             "golds": [fill_word(text, senses) for text in row["answers"] or ()],
+            "written_golds": [fill_word(text, senses) for text in row["answers"] or () if text not in ranked_golds],
             "candidates": [fill_word(text, senses) for text in candidates[:_MAX_CANDIDATES]],
             "candidate_count": len(candidates),
             "model_answers": self._model_answers(number, row["answers"] or (), senses),

@@ -40,6 +40,17 @@ function around(id) {
   return el("nav", { class: "around", "aria-label": "Around this question" }, el("a", { href: list.hash }, list.hash.startsWith("#/compare") ? "← Compare" : "← Questions"), el("span", {}, neighbours));
 }
 
+// Aliases of right answers are no candidates, but right if a model writes them.
+function rightAnswers(question) {
+  const named = (texts) => golds({ golds: texts, more_golds: 0 });
+  const ranked = question.golds.filter((text) => !question.written_golds.includes(text));
+  return [
+    ranked.length > 1 ? "Right answers: " : "Right answer: ",
+    named(ranked),
+    ...(question.written_golds.length ? ["; also right as text: ", named(question.written_golds)] : []),
+  ];
+}
+
 function draw(question) {
   const tags = TAGS.filter((key, index) => question[key] && TAGS.findIndex((otherKey) => question[otherKey] === question[key]) === index).map((key) => el("a", { class: "tag", href: hash("questions", { [key]: question[key] }), title: `${key}: all such questions` }, bdi(question[key])));
   const play = question.compares
@@ -47,7 +58,7 @@ function draw(question) {
     : el("p", {}, el("a", { class: "button", href: hash("play", { question: question.question_id }) }, "Play with this question"));
   return [
     prompt(question, "h1", { class: "asked-one" }),
-    el("p", { class: "answers" }, question.golds.length > 1 ? "Right answers: " : "Right answer: ", golds({ golds: question.golds, more_golds: 0 })),
+    el("p", { class: "answers" }, rightAnswers(question)),
     el("p", { class: "tags" }, tags),
     play,
     section("Answers", modelAnswers(question)),
