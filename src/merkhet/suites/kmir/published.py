@@ -238,8 +238,8 @@ def _remark_choices(state: _ReadState, choices: Sequence[Sequence[str] | None]) 
         if any(shares):
             count = sum(share > 0 for share in shares)
             remarks.append(
-                f"Choices in the text: {count:,} of {counted(len(shares), f'{task} question')}. A guess among them is right "
-                f"in {100 * sum(shares) / len(shares):.2f}% of all, if no open question is guessed."
+                f"Choices in the text: {count:,} of {counted(len(shares), f'{task} question')}. A guess among them is "
+                f"right in {100 * sum(shares) / len(shares):.2f}% of all, if no open question is guessed."
             )
     for task, places in sorted(state.unread.items()):
         remarks.append(

@@ -29,6 +29,7 @@ from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sampling import draw_questions
 from merkhet.questions.schema import Schema, read_schema
 from merkhet.questions.splits import check_splits
+from merkhet.suites.kmir.analyses.question_types import question_types
 from merkhet.suites.kmir.options import KmirOptions
 from merkhet.suites.kmir.published import FILES, read_published
 
@@ -143,14 +144,14 @@ SUITE = Kmir(
         "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
         "probes": ["rank", "write"],
         "metrics": ["f1", "exact", "accuracy"],
-        "groups": ["domain", "relation", "rule"],
+        "groups": ["domain", "relation", "rule", "form"],
         "options": {},
     },
     run_defaults={"limit": 200},
     options=KmirOptions,
     published=FILES,
     balanced=("checking", "distinction"),
-    analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
+    analyses=(*(question_types, "consistency", "domains", "distribution", "compression", "cooccurrence", "learning"),),
     methods=(
         "Questions are made from facts by paraphrased templates, in the manner of KMIR. Completion leaves out one "
         "name of a fact; its answer is unique in the knowledge, if necessary by an added scope phrase. Distinction "
