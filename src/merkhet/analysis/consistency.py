@@ -23,9 +23,9 @@ _EXPLANATION = (
     "and over all tasks, Q-sets of at least two answered questions are counted as all, partly or not at all right. An "
     "answer is right if it equals a right answer up to case, punctuation and articles; if several are tied for the "
     "first rank, it counts by the probability of drawing a right one. A conclusion with its premises is the set of "
-    "the questions about an inferred fact and about the facts that it follows from. “If independent” is the share expected if each "
-    "question were answered independently with its task's accuracy: a consistent model has more Q-sets all right, and "
-    "more none right."
+    "the questions about an inferred fact and about the facts that it follows from. “If independent” is the share "
+    "expected if each question were answered independently with its task's accuracy: a consistent model has more "
+    "Q-sets all right, and more none right."
 )
 _COLUMNS = make_columns(
     *("Model", "Task", "Q-sets:count", "questions right:share", "all right:share", "if independent:share"),

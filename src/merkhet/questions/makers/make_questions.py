@@ -16,6 +16,7 @@ from merkhet.core.text import counted
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.questions.losses import losses_for_card
+from merkhet.questions.makers import relation_masking
 from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
@@ -28,6 +29,8 @@ from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import Schema
 
 TASKS = ("completion", "distinction", "checking", "reasoning")
+OPTIONAL_TASKS = (relation_masking.TASK,)
+"""Tasks whose questions are made only if they are named."""
 
 
 def make_benchmark(
@@ -45,7 +48,7 @@ def make_benchmark(
 
     Args:
         tables: Tables of the knowledge base in an engine.
-        tasks: Tasks to make questions for; empty for all of :data:`TASKS`.
+        tasks: Tasks to make questions for, of :data:`TASKS` and :data:`OPTIONAL_TASKS`; empty for all of ``TASKS``.
         filters: Quality filters, in their order of application.
         draw: Function that samples the questions.
 
@@ -53,7 +56,8 @@ def make_benchmark(
         The questions; ``about`` contains counts, accounts of the facts that give no question, and remarks.
     """
     tasks = tuple(tasks) or TASKS
-    builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or "reasoning" in tasks)
+    inflected = options.choices is None or "reasoning" in tasks or relation_masking.TASK in tasks
+    builder = QuestionBuilder(tables, schema, options, inflected=inflected)
     create_truths(builder)
     create_pool(builder)
     remarks: list[str] = []
@@ -69,6 +73,8 @@ def make_benchmark(
         from merkhet.questions.makers.reasoning import make_reasoning
 
         remarks += make_reasoning(builder) + make_comparisons(builder)
+    if relation_masking.TASK in tasks:
+        remarks += relation_masking.make_relation_questions(builder)
     remarks += _remark_unworded(builder)
     if builder.asked_count < builder.fact_count:
         remarks.append(
