@@ -24,6 +24,7 @@ from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.distractors import create_pool, create_truths
 from merkhet.questions.makers.fact_accounts import BALANCE, account_for_facts
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
+from merkhet.questions.makers.schema_labels import resolve_labels
 from merkhet.questions.quality import Filter, apply_filters
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import Schema
@@ -56,6 +57,7 @@ def make_benchmark(
         The questions; ``about`` contains counts, accounts of the facts that give no question, and remarks.
     """
     tasks = tuple(tasks) or TASKS
+    schema = resolve_labels(schema, tables)
     inflected = options.choices is None or "reasoning" in tasks or relation_masking.TASK in tasks
     builder = QuestionBuilder(tables, schema, options, inflected=inflected)
     create_truths(builder)
