@@ -17,7 +17,7 @@ from merkhet.knowledge.sources.conceptnet import SURFACE
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.template_suggestions import category_noun, sentence_templates, superlatives
 
-_VOCABULARY = ("rdfs:", "owl:", "skos:", "xsd:", "schema:")
+_VOCABULARY = ("rdfs:", "owl:", "skos:", "schema:domainIncludes", "schema:rangeIncludes", "schema:inverseOf")
 _TYPES = frozenset({"rdf:type", "P31", "instance of", "instance-of", "is a", "is-a", "type", "IsA"})
 _CLASSES = frozenset({"rdfs:subClassOf", "P279", "subclass of", "subclass-of"})
 _FEWEST_MEMBERS = 3
@@ -170,11 +170,9 @@ def _read_predicates(knowledge: KnowledgeBase, language: str) -> list[_Predicate
         name = row.pop("name")
         if name.startswith(_VOCABULARY) and name not in _CLASSES:
             continue
-        literal_dates = dates.get((name, True), 0)
-        row["texts"] -= literal_dates
         for key in ("units", "subject_kinds", "object_kinds"):
             row[key] = tuple(row[key] or ())
-        label, count = labels.get(name) or humanize(name), literal_dates + dates.get((name, False), 0)
+        label, count = labels.get(name) or humanize(name), dates.get(name, 0)
         found.append(_Predicate(name=name, label=label, dates=count, surfaces=_surfaces(knowledge, name), **row))
     return found
 
@@ -183,7 +181,9 @@ _COUNTS = f"""
 with stated as (select * from facts where {_STATED}),
 labels as (select entity, min(label) as label, min(kind) as kind from names where language = $language group by entity),
 pairs as (
-    select f.predicate, f.subject, f.object, f.start, f.value, f.unit, b.label as o_label, b.kind as o_kind,
+    select f.predicate, f.subject, f.object, f.start, f.value, f.unit,
+        coalesce(b.label, nullif(
+            regexp_extract(f.object, '^"([+-]?[0-9]{{1,9}}-[0-9]{{2}}(-[0-9]{{2}})?)"$', 1), '')) as o_label, b.kind as o_kind,
         a.kind as s_kind
     from stated f left join labels a on a.entity = f.subject left join labels b on b.entity = f.object
 ),
@@ -222,15 +222,13 @@ select name, label from predicates where label != name and name not in (
 """
 
 
-def _date_counts(knowledge: KnowledgeBase) -> dict[tuple[str, bool], int]:
-    """Return the number of facts whose object is a date, by predicate, and whether the dates are literals."""
-    counts: dict[tuple[str, bool], int] = {}
+def _date_counts(knowledge: KnowledgeBase) -> dict[str, int]:
+    """Return the number of facts whose object is a date with a day or a month, by predicate."""
+    counts: dict[str, int] = {}
     query = f"select predicate, object, count(*) as n from facts where {_STATED} and object is not null group by all"
     for row in knowledge.query(query + " having regexp_matches(object, '[0-9]-[0-9]|^\"?-[0-9]')").to_pylist():
-        is_literal = row["object"].startswith('"')
         if say_date(row["object"].strip('"')):
-            key = row["predicate"], is_literal
-            counts[key] = counts.get(key, 0) + row["n"]
+            counts[row["predicate"]] = counts.get(row["predicate"], 0) + row["n"]
     return counts
 
 

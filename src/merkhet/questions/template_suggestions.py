@@ -8,6 +8,7 @@ _LARGE = ("area", "population", "size", "capacity", "volume", "budget", "staff",
 _LONG = ("length", "duration", "runtime")
 _KINDS = frozenset(("type", "kind", "category", "class", "sort", "form"))
 _NOUNS = {"in": "place", "at": "place", "from": "place", "near": "place", "by": "maker", "on": "date", "for": "purpose"}
+_PARTICIPLES = frozenset(("born", "built", "made", "begun", "sold", "won", "written"))
 _TIMES = ("year", "date", "founded", "established", "introduced", "launched", "born", "inception", "released", "opened")
 
 
@@ -36,6 +37,8 @@ def sentence_templates(
         return ["{the subject} is {a object}.", "{the subject} is an example of {a object}."]
     template = default_template(label)
     first_word = label.split(maxsplit=1)[0]
+    if dated and label == first_word and (label.endswith("ed") or label in _PARTICIPLES):
+        return [f"{{the subject}} was {label} on {{the object}}."]
     if not template.startswith("The "):
         return [template.replace(" is ", " was ", 1) if dated and first_word.endswith("ed") else template]
     noun = label if single else add_indefinite_article(label)
