@@ -22,10 +22,12 @@ _TYPES = frozenset({"rdf:type", "P31", "instance of", "instance-of", "is a", "is
 _CLASSES = frozenset({"rdfs:subClassOf", "P279", "subclass of", "subclass-of"})
 _FEWEST_MEMBERS = 3
 """Number of members that a category of a hierarchy needs for a question."""
+_SINGLE_SHARE = 0.8
+"""Share of subjects with one object that the predicate of a hierarchy needs."""
 _MOST_SURFACES = 4
 _SURFACE_SHARE = 0.02
 """Share of a predicate's surface texts that a pattern needs to become a template."""
-_CODE = re.compile(r"[PQ]\d+|_:.*")
+_CODE = re.compile(r"[PQ]\d+|_:.*", re.IGNORECASE)
 _HEAD = """\
 # A starter schema: what is asked about {name}, and in which words. Edit it, then build the questions:
 #   merkhet build kmir --knowledge {place} --set options.schema={out} --out questions
@@ -82,6 +84,12 @@ class _Predicate:
     key: str = field(default="", compare=False)
 
     @property
+    def has_categories(self) -> bool:
+        """Whether the objects divide nearly all subjects into categories, at least two of which have enough members."""
+        is_divided = self.single_objects >= _SINGLE_SHARE * self.subjects
+        return is_divided and self.categories > 1 and not self.mirrored
+
+    @property
     def named(self) -> int:
         """Number of facts whose object has a name."""
         return self.facts - self.numbers - self.texts
@@ -133,7 +141,7 @@ def make_starter_schema(
     predicates = _with_keys(_read_predicates(knowledge, language))
     relations = [predicate for predicate in predicates if predicate.named]
     comparisons = [predicate for predicate in predicates if predicate.numbers >= 4]
-    hierarchies = [predicate for predicate in relations if predicate.categories > 1]
+    hierarchies = [predicate for predicate in relations if predicate.has_categories]
     if not relations and not comparisons:
         raise InputError(f"{store} has no stated facts with names or numbers to ask about")
     left_out = tuple(p.name for p in predicates if p not in relations and p not in comparisons)
@@ -183,8 +191,8 @@ labels as (select entity, min(label) as label, min(kind) as kind from names wher
 pairs as (
     select f.predicate, f.subject, f.object, f.start, f.value, f.unit,
         coalesce(b.label, nullif(
-            regexp_extract(f.object, '^"([+-]?[0-9]{{1,9}}-[0-9]{{2}}(-[0-9]{{2}})?)"$', 1), '')) as o_label, b.kind as o_kind,
-        a.kind as s_kind
+            regexp_extract(f.object, '^"([+-]?[0-9]{{1,9}}-[0-9]{{2}}(-[0-9]{{2}})?)"$', 1), '')) as o_label,
+        b.kind as o_kind, a.kind as s_kind
     from stated f left join labels a on a.entity = f.subject left join labels b on b.entity = f.object
 ),
 by_subject as (
@@ -317,9 +325,9 @@ def _completeness(predicate: _Predicate, is_single: bool, is_unique: bool) -> It
 def _hierarchy(predicate: _Predicate, domain: str | None) -> Iterator[str]:
     yield f"  {_yaml(predicate.key)}:"
     yield f"    predicate: {_yaml(predicate.name)}"
-    aspect = "kind" if predicate.name in _TYPES | _CLASSES else category_noun(predicate.label)
-    count = counted(predicate.objects, "category", "categories")
-    yield f"    aspect: {_yaml(aspect)}  # review: {count}, as in 'the outlier in terms of the {aspect}'"
+    aspect = "kind" if predicate.name in _TYPES | _CLASSES else category_noun(predicate.label, humanize(predicate.name))
+    note = f"{predicate.categories:,} with {_FEWEST_MEMBERS} members or more"
+    yield f"    aspect: {_yaml(aspect)}  # review: as in 'in terms of the {aspect}'; categories: {note}"
     if domain:
         yield f"    domain: {_yaml(domain)}"
 
@@ -334,10 +342,11 @@ def _comparison(predicate: _Predicate, domain: str | None) -> Iterator[str]:
     yield "    apart: 0.1  # review: least relative difference between the best two values"
     if len(predicate.units) > 1:
         yield f"    # review: several units: {', '.join(predicate.units)}"
-    for key, word in zip(("most", "least"), superlatives(predicate.label), strict=True):
+    noun = category_noun(predicate.label, humanize(predicate.name))
+    for key, word in zip(("most", "least"), superlatives(noun), strict=True):
         yield f"    {key}:"
-        yield f"      - {_yaml(f'Which of the following has the {word} {predicate.label}? {{members}}: [MASK].')}"
-        yield f"      - {_yaml(f'Of {{members}}, the one with the {word} {predicate.label} is [MASK].')}"
+        yield f"      - {_yaml(f'Which of the following has the {word} {noun}? {{members}}: [MASK].')}"
+        yield f"      - {_yaml(f'Of {{members}}, the one with the {word} {noun} is [MASK].')}"
 
 
 def _yaml(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from merkhet.questions.english import add_indefinite_article, default_template
 
 _LARGE = ("area", "population", "size", "capacity", "volume", "budget", "staff", "surface")
@@ -9,6 +11,8 @@ _LONG = ("length", "duration", "runtime")
 _KINDS = frozenset(("type", "kind", "category", "class", "sort", "form"))
 _NOUNS = {"in": "place", "at": "place", "from": "place", "near": "place", "by": "maker", "on": "date", "for": "purpose"}
 _PARTICIPLES = frozenset(("born", "built", "made", "begun", "sold", "won", "written"))
+_VERB_AND_NOUN = re.compile(r"(?:has|had|(?!is|was)\w+s) (?:an?|the) (.+?)(?: of)?")
+_CODE = re.compile(r"[A-Z]+\d+")
 _TIMES = ("year", "date", "founded", "established", "introduced", "launched", "born", "inception", "released", "opened")
 
 
@@ -35,7 +39,9 @@ def sentence_templates(
         return ["{a subject} is a kind of {object}.", "Every {subject} is {a object}."]
     if is_type:
         return ["{the subject} is {a object}.", "{the subject} is an example of {a object}."]
-    template = default_template(label)
+    # An article at the end of a label belongs to the object.
+    template = re.sub(r" an? \{the object\}", " {a object}", default_template(label))
+    template = template.replace(" the {the object}", " the {object}")
     first_word = label.split(maxsplit=1)[0]
     if dated and label == first_word and (label.endswith("ed") or label in _PARTICIPLES):
         return [f"{{the subject}} was {label} on {{the object}}."]
@@ -49,11 +55,18 @@ def sentence_templates(
     return [*templates, f"{{the object}} is {article}{noun} of {{the subject}}."]
 
 
-def category_noun(label: str) -> str:
-    """Return a noun for the categories of a predicate: the label itself, or "place" for "made in"."""
-    template = default_template(label)
-    last_word = label.rpartition(" ")[2].lower()
-    return label if template.startswith("The ") else _NOUNS.get(last_word, "kind")
+def category_noun(*labels: str) -> str:
+    """Return a noun for the values of a predicate, from the first of its labels that gives one.
+
+    A label gives itself if it is a noun, and its noun if it is a verb with one ("currency" for "uses the currency").
+    Without any, the noun is a general one, such as "place" for "made in".
+    """
+    for label in labels:
+        if match := _VERB_AND_NOUN.fullmatch(label):
+            return match[1]
+        if default_template(label).startswith("The ") and not _CODE.fullmatch(label):
+            return label
+    return _NOUNS.get(labels[0].rpartition(" ")[2].lower(), "kind")
 
 
 def superlatives(label: str) -> tuple[str, str]:
