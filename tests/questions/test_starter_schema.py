@@ -161,7 +161,7 @@ def test_templates_of_labels_are_sentences() -> None:
     assert [category_noun(label) for label in nouns] == ["currency", "population", "official language"]
     assert category_noun("lies in", "continent") == "continent" and category_noun("is in", "P30") == "place"
     assert sentence_templates("is a disease of the") == ["{the subject} is a disease of the {object}."]
-    assert sentence_templates("grows into a") == ["{the subject} grows into {a object}."]
+    assert sentence_templates("is caused by a") == ["{the subject} is caused by {a object}."]
     pairs = {"area": "largest", "length": "longest", "founding year": "latest", "price": "highest"}
     assert {label: superlatives(label)[0] for label in pairs} == pairs
 
