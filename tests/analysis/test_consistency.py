@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from examined_runs import TASKS, make_input
 
-from merkhet.analysis.consistency import ALL_TASKS, consistency
+from merkhet.analysis.consistency import ALL_TASKS, CONCLUSIONS, consistency
 from merkhet.analysis.types import Line
 from merkhet.metrics.text_overlap import exact_match
 
@@ -103,3 +103,25 @@ def test_lines_are_named_by_what_tells_them_apart():
         Line("random", "rank", "mean"): "random",
     }
     assert given.tasks == list(TASKS)
+
+
+def test_a_conclusion_is_joined_with_the_questions_about_its_premises():
+    given = make_input(facts=12)
+    rows = [
+        row | {"facts": [f"c{row['qset']}", row["qset"]], "qset": f"c{row['qset']}"} if row["rule"] else row
+        for row in given.questions
+    ]
+    unasked = [f"{row['facts'][0]}" for row in rows if row["rule"]][:3]
+    rows = [
+        row | {"facts": [row["facts"][0], "nobody asks about it"]} if row["qset"] in unasked else row for row in rows
+    ]
+    known = {f"f{number}" for number in range(12) if number % 3}
+    right = {row["question_id"] for row in rows if row["qset"].removeprefix("c") in known}
+    given = one_line(replace(given, questions=rows), lambda name: name in right)
+    by_task = {row[1]: row for row in consistency(given).tables[0].rows}
+    # The first three conclusions have no asked premise. Of the other nine, six are about known facts.
+    joined = by_task[CONCLUSIONS]
+    assert joined[2] == 9 and [joined[4].value, joined[6].value, joined[7].value] == pytest.approx([6 / 9, 0, 3 / 9])
+    assert list(by_task) == ["completion", CONCLUSIONS, ALL_TASKS]
+    alone = one_line(make_input(facts=12), lambda name: True)
+    assert CONCLUSIONS not in {row[1] for row in consistency(alone).tables[0].rows}

@@ -114,6 +114,93 @@ def test_candidates_are_the_target_and_other_answers_of_the_task(tmp_path: Path)
             assert set(one.candidates) == {f"other {number}" for number in range(5)}
 
 
+SHOWN = [
+    ("{0}, {1}, {2}, and {3}, which is a outlier, in terms of the occupation? [MASK].", "Entity Distinction"),
+    ("Which is different with others in terms of the kind, {0}, {1}, {2}, and {3}? [MASK].", "Entity Distinction"),
+    (
+        "Which is different with others among the following entities in terms of the kind, {0}, {1}, {2}, and {3}? "
+        "[MASK].",
+        "Entity Distinction",
+    ),
+    ("Among {0}, {1}, {2}, and {3}, [MASK] is the outlier in terms of the kind.", "Entity Distinction"),
+    ("Which of the following has a higher boiling point? {0}, {1}, {2}, {3}, [MASK].", "Predicate Reasoning"),
+    ("Which of the following can be an alloy? {0}, {1}, {2}, {3} [MASK].", "Predicate Reasoning"),
+    ("Which person is most likely to hold a concert, {0}, {1}, {2}, or {3}? [MASK].", "Predicate Reasoning"),
+    ("which of the following is the grandfather of Isaac Newton? A. {0} B. {1} C. {2} D. {3} [MASK]", "Reasoning"),
+    ("Choose one of {0}, {1}, {2}, or {3}: the answer is [MASK].", "Predicate Reasoning"),
+    ("Which of the following is rare: {0}; {1}; {2}; {3}? [MASK]", "Predicate Reasoning"),
+]
+"""Forms of the paper (tables 2, 8 and 10) and variants; the choices stand in the text in any order."""
+
+
+def test_choices_in_the_text_are_the_candidates(tmp_path: Path) -> None:
+    names = ["water", "methyl formate", "1,2-dichloroethane", "Sammy Davis, Jr."]
+    rows = [
+        row(f"{form}-{place}", text.format(*names), [names[place].upper() if place == 1 else names[place]], kind)
+        for form, (text, kind) in enumerate(SHOWN)
+        for place in range(4)
+    ]
+    found = read_published(written(tmp_path / "shown", test=rows))
+    for question in found.as_questions():
+        place = int(question.question_id.rpartition("-")[2])
+        expected = [*names[:place], question.target, *names[place + 1 :]]
+        assert list(question.candidates) == expected, question.prompt
+    assert found.questions["candidate_set"].null_count == len(rows)
+
+
+def test_a_guess_is_right_as_often_as_the_paper_says(tmp_path: Path) -> None:
+    """Three of four reasoning questions show four choices: a guess is right in 0.75 * 0.25 = 18.75%."""
+    rows = [
+        row(number, text.format("Ann", "Ben", "Cid", "Dan"), ["Cid"], kind)
+        for number, (text, kind) in enumerate(SHOWN[:7])
+    ]
+    rows.append(row("open", "A cat is a [MASK].", ["vertebrate"], "Predicate Reasoning"))
+    rows += [row(f"m{number}", f"Thing {number} is [MASK].", [f"name {number}"]) for number in range(30)]
+    data = written(tmp_path / "data", test=rows)
+    remarks = read_published(data).about["remarks"]
+    assert (
+        "Choices in the text: 4 of 4 distinction questions. A guess among them is right in 25.00% of all, if no open "
+        "question is guessed." in remarks
+    )
+    assert (
+        "Choices in the text: 3 of 4 reasoning questions. A guess among them is right in 18.75% of all, if no open "
+        "question is guessed." in remarks
+    )
+    assert not any(remark.startswith("Choices that could not") for remark in remarks)
+    run = merkhet.run("kmir", data=data, models=["random"], settings=["report=none"], out=tmp_path / "run")
+    chance = {
+        score["task"]: score["chance"]
+        for score in run.scores.to_pylist()
+        if score["metric"] == "accuracy"
+        and not any(score.get(group) for group in ("domain", "relation", "rule", "form"))
+    }
+    assert chance["distinction"] == pytest.approx(0.25)
+    assert chance["reasoning"] == pytest.approx(0.1875 + 0.25)  # The only open question has one candidate.
+    assert chance["completion"] == pytest.approx(1 / 30)
+
+
+def test_choices_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    rows = [
+        row("a", "Among Tyler, the Creator, Abba, Queen, and Kiss, [MASK] is the outlier.", ["Kiss"], "Distinction"),
+        row("b", "The singer of Igor is [MASK].", ["Tyler, the Creator"]),
+        row("c", "Among Earth, Wind and Fire, Abba, Queen, and Kiss, [MASK] is the outlier.", ["Kiss"], "Distinction"),
+        row("d", "Among Abba, Queen, and Kiss, [MASK] is the outlier.", ["Muse"], "Distinction"),
+        row("e", "Which of the following is a band? [MASK].", ["Abba"], "Predicate Reasoning"),
+        row("f", "[MASK] gives milk, cheese, and meat.", ["cow"], "Predicate Reasoning"),
+    ]
+    found = read_published(written(tmp_path / "odd", test=rows))
+    shown = {one["question_id"]: one["choices"] for one in found.questions.to_pylist()}
+    assert shown["test/a"] == ["Tyler, the Creator", "Abba", "Queen", "Kiss"]  # The name is an answer elsewhere.
+    assert [shown[f"test/{name}"] for name in "bcdef"] == [None] * 5
+    remarks = found.about["remarks"]
+    assert (
+        "Choices that could not be read: 2 distinction questions, ranked like open ones; the first is "
+        "kmir_test_cloze.jsonl, row 3." in remarks
+    )
+    assert any("1 reasoning question" in remark for remark in remarks if remark.startswith("Choices that could not"))
+    assert not any(remark.startswith("Choices in the text: ") and "reasoning" in remark for remark in remarks)
+
+
 def test_checking_takes_the_answers_as_they_are_written(tmp_path: Path) -> None:
     def candidates(*answers: str) -> tuple[str, ...]:
         rows = [row(place, f"{place} [MASK]", [text], "Statement Checking") for place, text in enumerate(answers)]

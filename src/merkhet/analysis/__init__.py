@@ -46,6 +46,10 @@ ANALYSES = Registry(
             "merkhet.analysis.training_noise:training_noise",
             "scores over several trainings with different seeds, and differences between conditions",
         ),
+        "learning": (
+            "merkhet.analysis.learning_curves:learning_curves",
+            "cloze tuning: loss and dev score by epoch, and the kept epoch",
+        ),
         "objectives": (
             "merkhet.analysis.objective_effects:objectives",
             "models after further pre-training by several objectives, compared with masked words only",

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from merkhet.analysis.analysis_options import AnalysisOptions
 from merkhet.analysis.comparison import Condition, PairedModels
 from merkhet.analysis.finding_types import Finding
+from merkhet.analysis.model_descriptions import ModelDescription
 from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.core.text import metric_label
@@ -162,13 +163,15 @@ class AnalysisInput:
     training_records: Sequence[Mapping[str, Any]] = ()
     """Training records of the run.
 
-    A record has model, task, loss, ``epochs`` (loss and perhaps dev_mrr_a) and kept_epoch. Records of further
-    pre-training have objective and ``curve``; records of memorizing have ``seconds`` and ``statements``.
+    A record has learner, model, task, loss, ``epochs`` (loss and perhaps dev_f1 or dev_mrr_a) and kept_epoch. Records
+    of further pre-training have objective and ``curve``; records of memorizing have ``seconds`` and ``statements``.
     """
     conditions: Mapping[str, Condition] = field(default_factory=dict)
     """Training condition of each model, if the run trains models under several conditions."""
     repeated_answers: Sequence[pa.Table] = ()
     """Answers of the trained models after each further training, with other seeds."""
+    models: Mapping[str, ModelDescription] = field(default_factory=dict)
+    """Size and training corpus of the models, by name; models of which nothing is known are left out."""
     trained: frozenset[str] = frozenset()
     """Names of the models that the run has trained."""
     seed: int = 0

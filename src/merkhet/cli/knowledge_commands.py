@@ -143,6 +143,20 @@ def info(store: Store, json: Json = False) -> None:
 
 
 @knowledge_app.command()
+def schema(
+    store: Store,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The YAML file to write.", show_default=False)],
+    language: Annotated[str, typer.Option(metavar="CODE", help="The language of names.")] = "en",
+    json: Json = False,
+) -> None:
+    """Write a starter schema: templates and guesses for questions about a knowledge base, to be edited."""
+    from merkhet.cli.knowledge_output import print_schema
+    from merkhet.questions.starter_schema import write_starter_schema
+
+    print_schema(write_starter_schema(store, out, language), store, out, as_json=json)
+
+
+@knowledge_app.command()
 def export(
     store: Store,
     out: Annotated[

@@ -18,6 +18,7 @@ from merkhet.knowledge.rules.fixpoint import Inference
 from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import ImportSummary
+from merkhet.questions.starter_schema import StarterSchema
 
 _MAX_SHOWN = 5
 
@@ -163,6 +164,24 @@ def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
     rest = info["predicates"] - len(info["top_predicates"])
     if rest > 0:
         console.print(f"  … and {counted(rest, 'predicate')} more")
+
+
+def print_schema(schema: StarterSchema, store: Path, out: Path, *, as_json: bool) -> None:
+    """Print the number of entries of a starter schema, and a command to run next."""
+    if as_json:
+        counts = {name: getattr(schema, name) for name in ("relations", "hierarchies", "comparisons", "reviews")}
+        print_json({"out": str(out), **counts, "left_out": list(schema.left_out)})
+        return
+    console = _console()
+    hierarchies = counted(schema.hierarchies, "hierarchy", "hierarchies")
+    console.print(
+        f"{out}: {counted(schema.relations, 'relation')}, {hierarchies}, {counted(schema.comparisons, 'comparison')}; "
+        f"{counted(schema.reviews, 'guess', 'guesses')} to review"
+    )
+    if schema.left_out:
+        console.print(f"not asked, because the objects have no names: {', '.join(schema.left_out)}")
+    place, file = shlex.quote(str(store)), shlex.quote(str(out))
+    console.print(f"Edit it, then: merkhet build kmir --knowledge {place} --set options.schema={file} --out questions")
 
 
 def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> None:

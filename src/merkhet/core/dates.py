@@ -73,6 +73,21 @@ def format_date(date: str) -> str:
     return " ".join([*words, *([MONTHS[int(month) - 1]] if month else []), year_text])
 
 
+def say_date(text: str) -> str | None:
+    """Write an ISO date in words, and a year BC as such: "20 July 1969", "July 1969", "44 BC"; None for other texts.
+
+    A year since Christ is None, too: it is written as it is.
+    """
+    date = text.partition("T")[0]
+    if not _ISO.fullmatch(date) or not (date.startswith("-") or "-" in date):
+        return None
+    try:
+        check_iso_date(date)
+        return format_date(date)
+    except ValueError:
+        return None
+
+
 def date_problem(
     year: int, month: str | None, day: str | None, *, before_christ: bool = False, julian: bool = False
 ) -> str | None:

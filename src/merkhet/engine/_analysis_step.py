@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from merkhet.analysis import ANALYSES
 from merkhet.analysis.analysis_options import AnalysisOptions, select_options
+from merkhet.analysis.model_descriptions import ModelDescription
 from merkhet.analysis.option_models import validate
 from merkhet.analysis.types import AnalysisInput
 from merkhet.core.files import write_json
@@ -21,6 +22,9 @@ from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.training_answers import read_repeated
 from merkhet.metrics.answer_table import LazyRows
 from merkhet.questions.question_files import QuestionSet
+
+ANSWERS_FOLDER = ".merkhet/answers/"
+"""Folder of the answers and of the record of each asked model, in the folder of a run."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,8 @@ class AnalysisParams:
     """Hashes of the files and folders that the options name, as part of the cache key."""
     trained: tuple[TrainedModel, ...] = ()
     """Models that the run has trained, in the order of their training records among the step's inputs."""
+    corpora: Mapping[str, str] = field(default_factory=dict)
+    """Training corpus of each model for which the study names one, by name."""
 
 
 def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
@@ -68,11 +74,21 @@ def write_analyses(context: StepContext[AnalysisParams, Nothing]) -> None:
         average_over=params.findings.scoring.average_over,
         conditions=params.findings.conditions,
         repeated_answers=read_repeated(folder, context.step.inputs),
+        models=_describe_models(context),
         trained=frozenset(params.findings.trained),
     )
     options = validate(AnalysisOptions, select_options(params.options, params.analyses), "options")
     inputs = replace(inputs, options=options.at(context.home))
     write_json(folder / "analyses.json", run_analyses(params.analyses, inputs, context.home))
+
+
+def _describe_models(context: StepContext[AnalysisParams, Nothing]) -> dict[str, ModelDescription]:
+    """Describe the models by the number of parameters in their records, and by the corpora that the study names."""
+    names = [name for name in context.step.inputs if name.startswith(ANSWERS_FOLDER) and name.endswith(".json")]
+    records = [read_json(context.folder / name) for name in names]
+    sizes = {record["name"]: record["parameters"] for record in records if record.get("parameters")}
+    corpora = context.params.corpora
+    return {name: ModelDescription(sizes.get(name), corpora.get(name)) for name in dict.fromkeys([*sizes, *corpora])}
 
 
 def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dict[str, Any]]:
@@ -84,6 +100,7 @@ def _training_records(context: StepContext[AnalysisParams, Nothing]) -> list[dic
         kinds = ", ".join(kind for kind in trained.kinds if kind != "soft")
         trainings.append(
             {
+                "learner": record.get("learner"),
                 "model": trained.model,
                 "task": f"{trained.task} ({kinds})" if kinds else trained.task,
                 "loss": record["settings"].get("loss"),

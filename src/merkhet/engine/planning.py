@@ -237,7 +237,7 @@ def _plan_headline(resolved: ResolvedStudy, metrics: list[str], asking: AskingSt
         suite_metric=replace_missing(*suite_metrics) if len(suite_metrics) == 1 else None,
         named=tuple(study.tasks),
         own_tasks=resolved.has_own_questions,
-        known=suite.tasks,
+        known=suite.all_tasks,
         baselines=tuple(dict.fromkeys(step.params.name for step in asking.asks if step.params.kind == "baseline")),
     )
 
@@ -328,9 +328,21 @@ def _analysis_steps(resolved: ResolvedStudy, findings: FindingsParams, asking: A
             TrainedModel(step.params.name, getattr(step.params, "task", None), tuple(getattr(step.params, "kinds", ())))
             for step in asking.trainings
         ),
+        corpora=_training_corpora(resolved, asking),
     )
     labels = asking.label_premises.outputs if asking.label_premises else ()
     records = tuple(step.outputs[0] for step in asking.trainings)
     repeated = (TRAININGS_FILE,) if asking.repeated else ()
-    inputs = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *labels, *records, *repeated)
+    abouts = tuple(step.outputs[1] for step in asking.asks)
+    inputs = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *labels, *records, *repeated, *abouts)
     return (Step("examine", "analyse", write_analyses, params, NOTHING, inputs, ("analyses.json",)),)
+
+
+def _training_corpora(resolved: ResolvedStudy, asking: AskingSteps) -> dict[str, str]:
+    """Return the training corpora that the study names, by the name of the model in tables."""
+    named = [
+        (model.spec, choice.corpus)
+        for choice, model in zip(resolved.study.models, resolved.models, strict=True)
+        if choice.corpus
+    ]
+    return {step.params.name: corpus for step in asking.asks for spec, corpus in named if step.runtime.model is spec}

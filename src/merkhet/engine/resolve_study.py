@@ -210,8 +210,8 @@ def _register_model(model: Any) -> str:
 def _check_names(study: Study, suite: Suite, home: Path, where: str, *, asks: bool) -> None:
     check_options(suite.options, suite.name, suite.analysis_names(), study, home, where)
     for task in study.tasks:
-        if study.data is None and task not in suite.tasks:
-            raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.tasks)}")
+        if study.data is None and task not in suite.all_tasks:
+            raise InputError(f"{where}: {suite.name} has no task {task!r}; {did_you_mean(task, suite.all_tasks)}")
     for choice in study.probes:
         _check_part(PROBES, choice.probe, home, asks=asks)
         if choice.options and asks:

@@ -246,9 +246,9 @@ def question_groups(
 ) -> dict[str, Mapping[str, str | None]]:
     """Return the value of each group column for each question, by question id.
 
-    Some columns are derived from the task, template and answers of the question. The template of a statement is named
-    ``relation/template/mask/cardinality``, and each of these four is a column. Questions with equal values share one
-    mapping.
+    Some columns are derived from the task, template, answers and choices of the question. The template of a statement
+    is named ``relation/template/mask/cardinality``, and each of these four is a column. Questions with equal values
+    share one mapping.
 
     Args:
         columns: Group columns; a question without a value has None.
@@ -261,13 +261,17 @@ def question_groups(
         counts = pc.list_value_length(table["answers"]).to_pylist()
     else:
         counts = question_set.right_counts() if "conflict" in columns else [1] * table.num_rows
+    has_choices = pc.is_valid(table["choices"]).to_pylist()
     shared: dict[tuple[Any, ...], Mapping[str, str | None]] = {}
     groups = {}
-    for question_id, *values, count in zip(*(table[name].to_pylist() for name in names), counts, strict=True):
-        key = (*values, count > 1)
+    for question_id, *values, count, offered in zip(
+        *(table[name].to_pylist() for name in names), counts, has_choices, strict=True
+    ):
+        key = (*values, count > 1, offered)
         if key not in shared:
             task, template, *row = values
             group = dict(zip(known, row, strict=True)) | _derived_groups(task, template, count > 1, statements)
+            group["form"] = "choices" if offered else "open"
             shared[key] = {name: group.get(name) for name in columns}
         groups[question_id] = shared[key]
     return groups

@@ -22,7 +22,7 @@ _SETTING_LENGTH = 200
 
 
 class ModelChoice(BaseModel):
-    """A model of a study. The keys are those of :class:`ModelSpec`."""
+    """A model of a study. The keys are those of :class:`ModelSpec`, and ``corpus``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -38,10 +38,12 @@ class ModelChoice(BaseModel):
     longest: int | None = Field(default=None, ge=1)
     endpoint: str | None = None
     chat: dict[str, Any] | None = None
+    corpus: str | None = None
+    """Training corpus, which tables show and which changes no answer."""
 
     def spec(self) -> ModelSpec:
         """Convert to a :class:`ModelSpec`."""
-        return ModelSpec(**self.model_dump())
+        return ModelSpec(**self.model_dump(exclude={"corpus"}))
 
 
 class ProbeChoice(BaseModel):
@@ -126,7 +128,7 @@ class Study(BaseModel):
         return _listed(value)
 
 
-GROUPS = ("domain", "relation", "template", "rule", "split", "nearness", "language", "mask", "conflict")
+GROUPS = ("domain", "relation", "template", "rule", "split", "nearness", "language", "mask", "conflict", "form")
 """Group columns of scores. Some are columns of the questions; :mod:`merkhet.engine.score_step` derives the others."""
 STATEMENT_GROUPS = ("mask", "relation", "conflict", "cardinality", "template")
 """Group columns of scores in runs whose models memorize statements."""

@@ -67,9 +67,11 @@ class Suite:
     build: Callable[[Study, Path], QuestionSet]
     """Function that builds the questions, given a study and the folder that the study's paths are relative to."""
     tasks: tuple[str, ...]
-    """Tasks that a study may choose from."""
+    """Tasks that a study asks unless it chooses some."""
     headline: tuple[tuple[str, str], ...]
     """(task, metric) pairs that the main table shows."""
+    optional_tasks: tuple[str, ...] = ()
+    """Further tasks, which are asked only if the study names them."""
     named_headline: tuple[tuple[str, str], ...] = ()
     """Further (task, metric) pairs, which are shown only if the study names the task."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
@@ -107,6 +109,11 @@ class Suite:
     """Whether the suite overrides :meth:`memorize_plan`."""
     trains_itself = False
     """Whether the suite overrides :meth:`asking_steps`. Continued pre-training is then not available."""
+
+    @property
+    def all_tasks(self) -> tuple[str, ...]:
+        """Tasks that a study may choose from."""
+        return (*self.tasks, *self.optional_tasks)
 
     def build_on_engine(self, study: Study, home: Path, engine: Engine | None) -> QuestionSet:
         """Build the questions of a study. The default ignores ``engine`` and builds in this process."""
@@ -170,5 +177,7 @@ class Suite:
             group_order=self.group_order,
             headline=tuple(HeadlineScore(*entry) for entry in self.headline),
             experiment=self.experiment,
-            tasks=tuple(dict.fromkeys([*(task for task, _ in (*self.headline, *self.named_headline)), *self.tasks])),
+            tasks=tuple(
+                dict.fromkeys([*(task for task, _ in (*self.headline, *self.named_headline)), *self.all_tasks])
+            ),
         )

@@ -31,7 +31,7 @@ class ReadContext:
     languages: tuple[str, ...] = ()
     """Languages of texts to read; empty for all."""
     predicates: tuple[str, ...] = ()
-    """Predicates to read; empty for all."""
+    """Predicates to read, by id, IRI or label; empty for all."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options that the source defines."""
     skip_bad: bool = False
@@ -47,6 +47,8 @@ class ReadContext:
     """The number of well-formed rows that were skipped, by kind."""
     faults: FaultList = field(default_factory=FaultList)
     """Bad rows that are not skipped."""
+    predicate_ids: frozenset[str] = frozenset()
+    """Ids of the predicates that are selected by label; a source sets them before it reads facts."""
     collects_faults: bool = False
     """Whether several bad rows are collected for one InputError; the caller of the source raises it."""
 
@@ -106,10 +108,15 @@ class ReadContext:
         """Check whether the filter accepts a predicate."""
         return not self.predicates or predicate in self.predicate_spellings
 
+    @property
+    def selected_predicates(self) -> tuple[str, ...]:
+        """The predicates to read, with the ids of those that are selected by label."""
+        return (*self.predicates, *sorted(self.predicate_ids))
+
     @cached_property
     def predicate_spellings(self) -> frozenset[str]:
         """The predicates to read, each in all of its spellings: ``rdfs:label`` and its IRI."""
-        return frozenset(spelling for text in self.predicates for spelling in predicate_spellings(text))
+        return frozenset(spelling for text in self.selected_predicates for spelling in predicate_spellings(text))
 
 
 class _FileWithProgress(DecompressedStream):

@@ -23,6 +23,7 @@ from merkhet.knowledge.database import (
     open_database,
     sql_literals,
 )
+from merkhet.knowledge.predicate_labels import find_predicates
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK
 
 _FORMATS = {
@@ -58,14 +59,13 @@ def export_knowledge(
             again. Files with the suffix ``.parquet``, ``.csv``, ``.tsv`` or ``.jsonl`` contain only facts. A ``.nt``
             file contains facts and names as N-Triples, without times; of the units, it keeps only those of DBpedia.
         inferred: Whether to export inferred facts.
-        predicates: The predicates to export; empty for all.
+        predicates: The predicates to export, by id, IRI or label; empty for all.
 
     Returns:
         The numbers of written facts, of names (in folders and ``.nt`` files) and of details (in folders).
     """
     conditions = ([] if inferred else ["rule is null"]) + (["list_contains($p, predicate)"] if predicates else [])
     where = "where " + " and ".join(conditions) if conditions else ""
-    values = {"p": list(predicates)} if predicates else {}
     if out.resolve() == store.resolve():
         raise InputError(f"{out} is the knowledge base itself; choose another name")
     if out.suffix and out.is_dir():
@@ -74,6 +74,8 @@ def export_knowledge(
         known = ", ".join([*_FORMATS, ".nt"])
         raise InputError(f"{out}: unknown suffix; use {known}, or no suffix for a folder")
     with open_database(store, read_only=True) as connection:
+        found = find_predicates(connection, predicates)
+        values = {"p": [name for names in found.values() for name in names]} if predicates else {}
         facts = f"select {FACT_COLUMNS} from facts {where} order by fact_id"
         count = count_rows(connection, f"({facts})", values)
         if not out.suffix:

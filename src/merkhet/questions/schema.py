@@ -19,7 +19,14 @@ from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import read_yaml
 from merkhet.core.text import counted
 from merkhet.questions.english import FORMS, default_template
-from merkhet.questions.templates import PLACEHOLDERS, check_placeholders, placeholder_names, refuse_unknown_keys
+from merkhet.questions.templates import (
+    DATE_FORM,
+    PLACEHOLDERS,
+    TIMES,
+    check_placeholders,
+    placeholder_names,
+    refuse_unknown_keys,
+)
 
 _SECTIONS = ("domains", "relations", "hierarchies", "comparisons", "frames", "disjoint")
 KNOWLEDGE_TYPES = ("domain-specific", "general", "commonsense")
@@ -240,6 +247,8 @@ class _Reader:
         with faults.collect():
             templates = _statements(body.get("templates"), where)
         for ask in asks if templates else ():
+            if ask in TIMES and any(f"{{{DATE_FORM} {ask}}}" in template for template in templates):
+                faults.add(f"{where}: {{{DATE_FORM} {ask}}} cannot be asked for; write {{{ask}}}, which is the year")
             if ask in PLACEHOLDERS and not any(ask in placeholder_names(template) for template in templates):
                 faults.add(f"{where}: 'ask' is {ask!r}, but no template names {{{ask}}}")
         scopes = []

@@ -2,7 +2,8 @@
 
 The placeholders are ``{subject}``, ``{object}``, ``{start}`` and ``{end}``. A form may precede the placeholder's name:
 ``{a object}`` adds "a" or "an" to the name, ``{the object}`` adds "the" if a proper name needs it, and
-``{plural object}`` is the plural. The template of a statement contains both the subject and the object.
+``{plural object}`` is the plural. ``{start}`` is a year, and ``{date start}`` the day, if it is known. The template of
+a statement contains both the subject and the object.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.questions.english import FORMS
 
 PLACEHOLDERS = ("subject", "object", "start", "end")
+TIMES = ("start", "end")
+DATE_FORM = "date"
+"""Form of a time that says the day, if it is known: "20 July 1969" instead of "1969"."""
 PLACEHOLDER = re.compile(r"\{(?:(\w+) )?(\w+)\}")
 
 
@@ -34,6 +38,8 @@ def check_placeholders(template: str, known: tuple[str, ...], required: set[str]
             raise InputError(
                 f"{where}: {match[0]} in {template!r} is not a placeholder; {did_you_mean(match[2], known)}"
             )
+        if match[1] == DATE_FORM and match[2] in TIMES and known == PLACEHOLDERS:
+            continue
         if (match[1] or "") not in FORMS:
             hint = did_you_mean(match[1], [form for form in FORMS if form])
             raise InputError(f"{where}: {match[1]!r} in {match[0]} is not a form; {hint}")

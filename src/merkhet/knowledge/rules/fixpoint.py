@@ -20,6 +20,7 @@ from merkhet.knowledge.database import open_database, sql_literals
 from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.knowledge.memory_limit import limited_memory
+from merkhet.knowledge.predicate_labels import find_terms
 from merkhet.knowledge.rules._contradictions import Contradiction, find_contradictions, find_cycles
 from merkhet.knowledge.rules._fact_numbering import earliest_end, latest_start, number_facts, term_numbers
 from merkhet.knowledge.rules._rule_compiler import MAX_PREMISES, Axioms, RuleCompiler, axiom_table, premise_columns
@@ -77,6 +78,7 @@ def infer(
     with limited_memory(memory), open_database(store, read_only=False) as connection:
         connection.execute("begin")
         _delete_conclusions(connection)
+        declared = _resolve_labels(connection, declared)
         _insert_declared_axioms(connection, declared)
         with open_tables(connection, engine, ("facts",)) as tables:
             reasoner = _Reasoner(tables, selected, declared, progress or SilentProgress())
@@ -95,6 +97,12 @@ def _delete_conclusions(connection: duckdb.DuckDBPyConnection) -> None:
         "delete from facts where rule is not null or source = ? or source in (select declared from inferences)",
         [_DECLARED_BY_SOURCE],
     )
+
+
+def _resolve_labels(connection: duckdb.DuckDBPyConnection, declared: DeclaredRules) -> DeclaredRules:
+    """Replace the labels in a rules file by the ids of predicates and classes; ids stay as they are."""
+    found = find_terms(connection, *declared.terms()) if declared.axioms or declared.vocabulary else {}
+    return declared.renamed(found) if found else declared
 
 
 def _insert_declared_axioms(connection: duckdb.DuckDBPyConnection, declared: DeclaredRules) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from merkhet.knowledge.rules.rulebook import CHARACTERISTICS, ROLES
 
 _PAIR_ROLES = ("subproperty", "subclass", "domain", "range", "inverse", "equivalent", "equivalent class")
 _DISJOINT_ROLES = ("disjoint properties", "disjoint classes")
+_CLASS_AXIOMS = (iris.SUBCLASS, iris.EQUIVALENT_CLASS, iris.DISJOINT_CLASSES)
 _KEYS = (*CHARACTERISTICS, *_PAIR_ROLES, *_DISJOINT_ROLES, "chain", "vocabulary")
 
 
@@ -32,6 +33,39 @@ class DeclaredRules:
     def roles(self) -> dict[str, tuple[str, ...]]:
         """Return the standard and additional predicates of each role."""
         return {role: (*standard, *self.vocabulary.get(role, ())) for role, standard in ROLES.items()}
+
+    def terms(self) -> tuple[list[str], list[str]]:
+        """Return the predicates and the classes that the rules name."""
+        predicates = [name for names in self.vocabulary.values() for name in names]
+        classes: list[str] = []
+        for subject, predicate, object_ in self.axioms:
+            if predicate == iris.CHAIN:
+                predicates += [subject, *json.loads(object_)]
+            elif predicate in _CLASS_AXIOMS:
+                classes += [subject, object_]
+            else:
+                predicates.append(subject)
+                if predicate in (iris.DOMAIN, iris.RANGE):
+                    classes.append(object_)
+                elif predicate != iris.TYPE:
+                    predicates.append(object_)
+        return list(dict.fromkeys(predicates)), list(dict.fromkeys(classes))
+
+    def renamed(self, names: Mapping[str, str]) -> DeclaredRules:
+        """Return the rules with other names for predicates and classes; names that are not in ``names`` stay."""
+
+        def rename(name: str) -> str:
+            return names.get(name, name)
+
+        axioms = []
+        for subject, predicate, object_ in self.axioms:
+            if predicate == iris.CHAIN:
+                object_ = json.dumps([rename(name) for name in json.loads(object_)], ensure_ascii=False)
+            elif predicate != iris.TYPE:
+                object_ = rename(object_)
+            axioms.append((rename(subject), predicate, object_))
+        vocabulary = {role: tuple(map(rename, texts)) for role, texts in self.vocabulary.items()}
+        return replace(self, axioms=tuple(dict.fromkeys(axioms)), vocabulary=vocabulary)
 
 
 def read_rules(path: Path) -> DeclaredRules:

@@ -110,7 +110,7 @@ class TripleClassifier:
         self._context = context
         self._language = context.option("language", "en").lower()
         self._languages = {language.lower() for language in context.languages}
-        self._uses = PredicateUses(context.predicates)
+        self._uses = PredicateUses(context.selected_predicates)
         self._axioms = BlankNodeAxioms(context)
         self._headers: set[str] = set()
         self._reset()

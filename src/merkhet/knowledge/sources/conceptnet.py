@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,10 @@ from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, read_lin
 
 _CONCEPT = "/c/"
 _RELATION = "/r/"
+_SURFACE = "surfaceText"
+SURFACE = "surface"
+"""Name of the detail with the surface text of a fact as a template."""
+_MARKED = re.compile(r"\[\[(.*?)\]\]")
 
 
 def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
@@ -20,7 +25,9 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
     A line has five cells: the URIs of the assertion, its relation, its start and end concept, and JSON. The id of a
     concept is its URI without ``/c/``: ``en/cat``, or ``en/cat/n/wn/animal`` for a word sense. The name of a concept is
     its word (``cat``) in the language of the URI. The predicate is the relation without ``/r/``; predicates may be
-    selected with or without ``/r/``. Weight, dataset and licence become details.
+    selected with or without ``/r/``. Weight, dataset and licence become details, and so does the surface text, such as
+    "[[a cat]] is a kind of [[an animal]]", if its marked phrases are the words of the two concepts: the start concept
+    is then marked ``{subject}`` and the end ``{object}``, with their forms (``{a subject} is a kind of {a object}``).
 
     Both concepts must be in the selected languages; with the option ``across=yes``, one concept is enough. The option
     ``weight`` sets the minimum weight. Assertions with a lower weight, and assertions that do not link two concepts
@@ -57,7 +64,10 @@ def read_assertions(path: Path, context: ReadContext) -> Iterator[Chunk]:
         if weight < minimum:
             context.count_skipped(f"assertions with a weight below {minimum:g}")
             continue
-        (subject, *_), (object_, *_) = ends
+        (subject, subject_label, _), (object_, object_label, _) = ends
+        surface = surface_template(text, subject_label, object_label) if (text := details.pop(_SURFACE, "")) else None
+        if surface:
+            details[SURFACE] = surface
         builder.add_fact(where, subject, predicate, object_, details=details)
         for entity, label, language in ends:
             # A name is added once per chunk: a set of all concepts would need too much memory.
@@ -98,7 +108,37 @@ def _parse_info(text: str) -> tuple[float, dict[str, str]]:
     details = {name: str(info[name]) for name in ("dataset", "license") if info.get(name)}
     if not "".join(details.values()).isascii():
         raise ValueError("the dataset or the license is not ASCII text")
-    return weight, {"weight": str(weight), **details}
+    surface = {_SURFACE: info[_SURFACE]} if isinstance(info.get(_SURFACE), str) else {}
+    return weight, {"weight": str(weight), **details, **surface}
+
+
+def surface_template(text: str, subject: str, object_: str) -> str | None:
+    """Turn a surface text into a template such as ``{a subject} is a kind of {a object}``.
+
+    Returns:
+        None unless the text marks two phrases that are the labels of the concepts, with an article at most.
+    """
+    parts = _MARKED.split(text.strip())
+    if len(parts) != 5 or any(mark in part for part in parts[::2] for mark in "[]{}*"):
+        return None
+    before, first, between, second, after = parts
+    labels = {"subject": subject, "object": object_}
+    for first_field, second_field in (("subject", "object"), ("object", "subject")):
+        one = _placeholder(first, first_field, labels[first_field])
+        other = _placeholder(second, second_field, labels[second_field])
+        if one and other:
+            return f"{before}{one}{between}{other}{after}"
+    return None
+
+
+def _placeholder(phrase: str, field: str, label: str) -> str | None:
+    """Return the placeholder that stands for a marked phrase; None if the phrase is not the label."""
+    article, _, rest = phrase.strip().partition(" ")
+    if phrase.strip().casefold() == label.casefold():
+        return f"{{{field}}}"
+    if rest.casefold() == label.casefold() and article.lower() in ("a", "an", "the"):
+        return f"the {{{field}}}" if article.lower() == "the" else f"{{a {field}}}"
+    return None
 
 
 def _parse_concept(uri: str) -> tuple[str, str, str]:

@@ -9,12 +9,17 @@ import pyarrow as pa
 
 from merkhet.knowledge.chunk import Chunk, Predicate
 from merkhet.knowledge.database import DETAIL_COLUMNS, FACT_COLUMNS, NAME_COLUMNS, open_database
+from merkhet.knowledge.predicate_labels import find_predicates
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 
 
 def read_store(path: Path, context: ReadContext) -> Iterator[Chunk]:
     """Yield the facts, names and details of a knowledge base that pass the filters, and all predicate declarations."""
     context.check_options()
+    if context.predicates:
+        with open_database(path, read_only=True) as connection:
+            found = find_predicates(connection, context.predicates)
+        context.predicate_ids = frozenset(name for names in found.values() for name in names)
     queries = {
         "facts": (f"select {FACT_COLUMNS} from facts", "predicate", context.predicate_spellings),
         "names": (f"select {NAME_COLUMNS} from names", "language", context.languages),

@@ -13,6 +13,7 @@ from merkhet.core.compressed_files import format_suffix, is_compressed
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.files import UTF_16_MARKS
 from merkhet.knowledge.chunk import Chunk
+from merkhet.knowledge.predicate_labels import select_by_label
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext, open_file
 from merkhet.knowledge.sources._ntriples import BOM_8, read_line_format
 from merkhet.knowledge.sources._oxigraph_terms import QuadClassifier, load_pyoxigraph, syntax_error_reason
@@ -56,6 +57,7 @@ def read_rdf(path: Path, context: ReadContext) -> Iterator[Chunk]:
             bad row, which can be skipped.
     """
     context.check_options("base", "format", "language")
+    select_by_label(context, lambda scan: read_rdf(path, scan))
     ox = load_pyoxigraph()
     format_name = _rdf_format(path, context)
     rdf_format = getattr(ox.RdfFormat, _FORMATS[format_name], None)

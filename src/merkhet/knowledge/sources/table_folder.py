@@ -11,6 +11,7 @@ import pyarrow as pa
 from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.schemas import NAMES
 from merkhet.knowledge.chunk import DETAILS_SCHEMA, Chunk, Predicate
+from merkhet.knowledge.predicate_labels import select_by_label
 from merkhet.knowledge.source_reader import ROWS_IN_CHUNK, ReadContext
 from merkhet.knowledge.sources.fact_table import cast_column, open_parquet, read_table_file
 
@@ -24,6 +25,7 @@ _PREDICATES_SCHEMA = pa.schema(
 
 def read_tables(folder: Path, context: ReadContext) -> Iterator[Chunk]:
     """Yield the facts with their proofs, the names, the details and the predicate declarations of a folder."""
+    select_by_label(context, lambda scan: read_tables(folder, scan))
     for chunk in read_table_file(folder / "facts.parquet", context):
         yield replace(chunk, named_by_id=() if (folder / "names.parquet").is_file() else chunk.named_by_id)
     for batch in _read_batches(folder / "names.parquet", NAMES.schema):

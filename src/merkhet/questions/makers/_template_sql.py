@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from merkhet.core import SLOT
-from merkhet.questions.templates import PLACEHOLDER, placeholder_names
+from merkhet.questions.templates import DATE_FORM, PLACEHOLDER, TIMES, placeholder_names
 
 FIELD_COLUMNS = {"subject": "s", "object": "o", "start": '"start"', "end": '"end"'}
 """Column of the table ``worded`` that fills each placeholder."""
@@ -23,6 +23,8 @@ def sql_literals(names: Iterable[str]) -> str:
 
 def field_column(field: str, form: str = "") -> str:
     """Return the column with the text of a field (such as ``subject``), inflected by ``form``."""
+    if field in TIMES and form == DATE_FORM:
+        return f"{field}_date"
     name = FIELD_COLUMNS[field]
     return f"{name}_{form}" if form and field in ("subject", "object") else name
 

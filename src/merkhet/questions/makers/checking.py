@@ -49,7 +49,7 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
     builder.create_table(
         "to_check",
         f"""with drawn as (
-            select rel, fact_id, s, o, "start", "end", domain, split, numeric,
+            select rel, fact_id, s, o, "start", "end", start_date, end_date, domain, split, numeric,
                 {builder.draw_sql("'check'", "fact_id")} as draw
             from worded where stated and asked and rel in ({numbers})
         ), facts_to_check as (
@@ -89,7 +89,7 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
             from numbered
         ), sizes as (select least(min(n), {check_count} // 2) as size from (
             select count(*) as n from ranked group by truth having count(*) > 0) counts having count(*) = 2)
-        select rel, fact_id, truth, "start", "end", domain, split, turn, s, o, nearness,
+        select rel, fact_id, truth, "start", "end", start_date, end_date, domain, split, turn, s, o, nearness,
             fitting[({builder.draw_sql("'template'", "fact_id")} % array_length(fitting))::bigint + 1] as number
         from ranked, sizes
         where place <= size + case when truth and size = {check_count} // 2 then {extra_true} else 0 end""",

@@ -144,7 +144,7 @@ def _sample_facts(builder: QuestionBuilder, slots: Sequence[_Slot]) -> None:
                 by_relation.setdefault(slot.rel, []).append((number, slot.template))
         if by_relation:
             branches.append(
-                f"""select rel, fact_id, s, o, "start", "end", domain, split, '{ask}' as ask,
+                f"""select rel, fact_id, s, o, "start", "end", start_date, end_date, domain, split, '{ask}' as ask,
                 {said_sql(builder, ask)} as said, {field_column(ask)} as name from worded
                 where stated and asked and {any_usable_sql(by_relation)} and {field_column(ask)} is not null"""
             )

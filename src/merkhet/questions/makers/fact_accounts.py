@@ -37,6 +37,9 @@ _REASONS = {
     "pair": "no template has the subject and the object alone",
     "frames": "the schema has no frames for the task",
     "few choices": "fewer than three other names are certainly wrong",
+    "words": "no template has words between the two names alone",
+    "phrases": "fewer than three phrases are certainly wrong",
+    "numeric": "the object is a number",
     "repeated": "another fact gives the same question",
     "quantity": "another quantity than most numbers of the comparison",
     "values": "the subject has several different values",
@@ -78,6 +81,7 @@ def account_for_facts(
         "distinction": _distinction_sql,
         "checking": _checking_sql,
         "reasoning": _reasoning_sql,
+        "relation": _relation_sql,
     }
     scoped = " union all ".join(query for task in tasks for query in scopes[task](builder))
     made = "select task, facts[1] as fact_id, -1 as stage from made where task != 'distinction'"
@@ -280,6 +284,20 @@ def _reasoning_sql(builder: QuestionBuilder) -> Iterator[str]:
     yield from _comparison_sql(builder)
 
 
+def _relation_sql(builder: QuestionBuilder) -> Iterator[str]:
+    reasons = [("numeric", "'numeric'"), ("true", "'words'")]
+    if builder.has_table("asked_pairs"):
+        sample = "select 1 from asked_pairs a where a.fact_id = w.fact_id and a.rel = w.rel"
+        reasons = [
+            ("numeric", "'numeric'"),
+            ("rel not in (select rel from phrases)", "'words'"),
+            (f"exists ({sample} and a.id not in (select id from phrase_choices))", "'phrases'"),
+            (f"exists ({sample})", "'limit'"),
+            ("not exists (select 1 from asked_pairs a where a.rel = w.rel and a.s = w.s and a.o = w.o)", "'limit'"),
+        ]
+    yield from _worded_sql(builder, "relation", list(builder.relations.values()), reasons, rule=False)
+
+
 def _comparison_sql(builder: QuestionBuilder) -> Iterator[str]:
     """Yield a query for the facts of comparisons, if there are any."""
     comparisons = list(builder.schema.comparisons.values())
@@ -392,6 +410,7 @@ def _totals_sql(builder: QuestionBuilder) -> str:
             count("completion", with_predicate(relation for relation in relations if relation.completion)),
             count("checking", with_predicate(relation for relation in relations if relation.checking)),
             count("distinction", with_predicate(schema.hierarchies.values())),
+            count("relation", with_predicate(relations)),
             count("reasoning", with_predicate(relations, True), with_predicate(schema.comparisons.values())),
         ]
     )

@@ -16,6 +16,7 @@ from merkhet.core.text import counted
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.questions.losses import losses_for_card
+from merkhet.questions.makers import relation_masking
 from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
@@ -24,11 +25,14 @@ from merkhet.questions.makers.distractors import create_pool, create_truths
 from merkhet.questions.makers.evidence import ASSUMED, count_evidence
 from merkhet.questions.makers.fact_accounts import BALANCE, account_for_facts
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
+from merkhet.questions.makers.schema_labels import resolve_labels
 from merkhet.questions.quality import Filter, apply_filters
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.schema import Schema
 
 TASKS = ("completion", "distinction", "checking", "reasoning")
+OPTIONAL_TASKS = (relation_masking.TASK,)
+"""Tasks whose questions are made only if they are named."""
 
 
 def make_benchmark(
@@ -46,7 +50,7 @@ def make_benchmark(
 
     Args:
         tables: Tables of the knowledge base in an engine.
-        tasks: Tasks to make questions for; empty for all of :data:`TASKS`.
+        tasks: Tasks to make questions for, of :data:`TASKS` and :data:`OPTIONAL_TASKS`; empty for all of ``TASKS``.
         filters: Quality filters, in their order of application.
         draw: Function that samples the questions.
 
@@ -54,7 +58,9 @@ def make_benchmark(
         The questions; ``about`` contains counts, accounts of the facts that give no question, and remarks.
     """
     tasks = tuple(tasks) or TASKS
-    builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or "reasoning" in tasks)
+    schema = resolve_labels(schema, tables)
+    inflected = options.choices is None or "reasoning" in tasks or relation_masking.TASK in tasks
+    builder = QuestionBuilder(tables, schema, options, inflected=inflected)
     create_truths(builder)
     create_pool(builder)
     remarks: list[str] = []
@@ -72,6 +78,8 @@ def make_benchmark(
         remarks += make_reasoning(builder)
         if builder.evidence.asks_comparisons:
             remarks += make_comparisons(builder)
+    if relation_masking.TASK in tasks:
+        remarks += relation_masking.make_relation_questions(builder)
     remarks += _remark_evidence(builder)
     remarks += _remark_unworded(builder)
     if builder.asked_count < builder.fact_count:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from merkhet.core import SLOT
+from merkhet.core.dates import say_date
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.questions.english import FORMS, format_number
 from merkhet.questions.makers._template_sql import FIELD_COLUMNS, case_sql, placeholder_forms, sql_literal
@@ -194,12 +195,48 @@ class QuestionBuilder:
               and label is not null and not contains(label, {sql_literal(SLOT)})
             group by entity having name != ''""",
         )
+        self._say_dates()
         self.tables.map_batches(
             "value_texts",
             "select distinct value from facts where value is not null",
             lambda batch: batch.append_column(
                 "text", pa.array(map(format_number, batch["value"].to_pylist()), pa.string())
             ),
+        )
+
+    def _say_dates(self) -> None:
+        """Say dates in words: names such as 1969-07-20, literals such as "1969-07-20", and the times of facts.
+
+        Creates the table ``time_texts`` of the times that have a day or a month.
+        """
+        date, year_bc = r"[+-]?\d{1,9}-\d\d(?:-\d\d)?", r"-\d{1,9}"
+        dated = rf"^(?:{date}(?:T00:00:00(?:\.0+)?Z?)?|{year_bc})$"
+        literal = rf"""regexp_extract(object, '^"({date})"$', 1)"""
+
+        def add_said(batch: pa.Table) -> pa.Table:
+            said = pa.array([say_date(text) for text in batch["date"].to_pylist()], pa.string())
+            return batch.append_column("said", said)
+
+        self.tables.map_batches(
+            "date_names",
+            f"""select entity, name as date, kind from named where regexp_extract(name, '{dated}', 0) != ''
+            union all select distinct object as entity, {literal} as date, 'date' as kind
+            from facts where object is not null and {literal} != ''""",
+            add_said,
+        )
+        if self.tables.count("date_names"):
+            self.create_table(
+                "named",
+                """select n.* from named n anti join date_names d on d.entity = n.entity
+                union all select entity, coalesce(said, date) as name, min(kind) as kind
+                from date_names group by entity, coalesce(said, date)""",
+            )
+        self.tables.map_batches(
+            "time_texts",
+            """select distinct date from (
+                select "start" as date from facts union all select "end" as date from facts
+            ) times where contains(substr(date, 2), '-')""",
+            add_said,
         )
 
     def _load_relations(self) -> None:
@@ -232,11 +269,14 @@ class QuestionBuilder:
                     case when f.object is null then v.text
                          when r.shorten = 'object' then regexp_extract(b.name, '\\S+\\z', 0) else b.name end as o,
                     a.kind as s_kind, b.kind as o_kind, said_year(f."start") as "start", said_year(f."end") as "end",
+                    coalesce(ds.said, said_year(f."start")) as start_date,
+                    coalesce(de.said, said_year(f."end")) as end_date,
                     coalesce(r.domain, f.domain) as domain
                 from facts f join schema_relations r on r.predicate = f.predicate
                 join named a on a.entity = f.subject
                 left join named b on b.entity = f.object
                 left join value_texts v on v.value = f.value
+                left join time_texts ds on ds.date = f."start" left join time_texts de on de.date = f."end"
             ) w where o is not null and s != o""",
         )
         if self._inflected:

@@ -16,7 +16,9 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import parse_json_object
 from merkhet.core.ids import derived_seed
 from merkhet.core.schemas import CANDIDATES, QUESTIONS, candidate_set_id, make_table, validate
+from merkhet.core.text import counted
 from merkhet.questions.question_files import QuestionSet
+from merkhet.suites.kmir.shown_choices import claims_choices, find_choices, has_separator
 
 SPLITS = ("train", "dev", "test")
 FILES = tuple(f"kmir_{split}_cloze.jsonl" for split in SPLITS)
@@ -39,6 +41,10 @@ class _ReadState:
     """Number of questions in each split."""
     skipped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     """Locations of skipped rows, by reason."""
+    places: list[str] = field(default_factory=list)
+    """Location of each question."""
+    unread: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Locations of questions that announce choices in a form that cannot be read, by task."""
     unknown_types: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Number of questions for each unknown ``relType`` and the task made from it."""
 
@@ -49,8 +55,10 @@ def read_published(path: Path) -> QuestionSet:
     A question's id consists of its split and its published id (``test/q17``); the split comes from the file name.
     Adjacent masks become one slot. Rows without an answer or without exactly one slot are skipped; remarks count them.
 
-    KMIR has no candidates. For ranking, the distinct answers of each task are divided by a hash into groups of at most
-    100. The candidates of a question are the group that contains its target. In the task checking, they are yes and no.
+    Choices that the text of a question shows are its candidates: the four entities of a distinction, and the choices of
+    most reasoning questions. Other questions have no candidates. For ranking, the distinct answers of each task are
+    divided by a hash into groups of at most 100; the candidates of a question are the group that contains its target.
+    In the task checking, they are yes and no.
 
     Raises:
         InputError: There is no file or no question, or a row has broken JSON, a missing field or a repeated qid.
@@ -63,18 +71,20 @@ def read_published(path: Path) -> QuestionSet:
         _read_file(file, _split(file), state)
     if not state.columns["question_id"]:
         raise InputError(f"{path}: KMIR's files contain no question with one {SLOT} and an answer")
-    candidates, sets = _candidate_sets(state.columns["task"], state.columns["target"])
+    choices = _read_choices(state)
+    candidates, sets = _candidate_sets(state.columns["task"], state.columns["target"], choices)
     count = len(sets)
     table = pa.table(
         {
             **state.columns,
             "suite": ["kmir"] * count,
             "language": ["en"] * count,
-            "candidate_set": sets,
+            "choices": pa.array(choices, pa.list_(pa.string())),
+            "candidate_set": pa.array(sets, pa.string()),
             "facts": pa.array([[]] * count, pa.list_(pa.string())),
         }
     )
-    return QuestionSet(validate(QUESTIONS, table), make_table(CANDIDATES, candidates), about=_data_card(state))
+    return QuestionSet(validate(QUESTIONS, table), make_table(CANDIDATES, candidates), about=_data_card(state, choices))
 
 
 def _split(file: Path) -> str:
@@ -110,6 +120,7 @@ def _read_file(file: Path, split: str, state: _ReadState) -> None:
             columns["answers"].append(row["answer"])
             columns["target"].append(row["answer"][0])
             columns["split"].append(split)
+            state.places.append(where)
             state.counts[split] += 1
 
 
@@ -150,11 +161,42 @@ def _task(kind: str, state: _ReadState) -> str:
     return slug
 
 
-def _candidate_sets(tasks: Sequence[str], targets: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Divide the answers of each task into candidate sets; return the sets and the set id of each question."""
+def _read_choices(state: _ReadState) -> list[list[str] | None]:
+    """Read the choices that each question shows; of several right answers, the target becomes one that is shown.
+
+    Names that contain a comma or an "and" are known from the answers of all questions.
+    """
+    columns = state.columns
+    prompts, tasks, answers = columns["prompt"], columns["task"], columns["answers"]
+    names = {answer for texts in answers for answer in texts if has_separator(answer)}
+    choices: list[list[str] | None] = []
+    for index, (prompt, task, right) in enumerate(zip(prompts, tasks, answers, strict=True)):
+        announced = task == "distinction" or (task != "checking" and claims_choices(prompt))
+        shown = None
+        if announced or task == "reasoning":
+            shown = find_choices(prompt, right) or (find_choices(prompt, right, names) if names and announced else None)
+        if shown is None:
+            choices.append(None)
+            if announced:
+                state.unread[task].append(state.places[index])
+        else:
+            choices.append(list(shown))
+            columns["target"][index] = next(answer for answer in right if answer in shown)
+    return choices
+
+
+def _candidate_sets(
+    tasks: Sequence[str], targets: Sequence[str], choices: Sequence[Sequence[str] | None]
+) -> tuple[list[dict[str, Any]], list[str | None]]:
+    """Divide the answers of each task's questions without choices into candidate sets.
+
+    Returns:
+        The sets, and the set id of each question; None for a question with choices.
+    """
     answers: dict[str, set[str]] = defaultdict(set)
-    for task, target in zip(tasks, targets, strict=True):
-        answers[task].add(target)
+    for task, target, shown in zip(tasks, targets, choices, strict=True):
+        if shown is None:
+            answers[task].add(target)
     rows, set_ids = [], {}
     for task, texts in sorted(answers.items()):
         if task == "checking" and {text.lower() for text in texts} <= {"yes", "no"}:
@@ -166,17 +208,45 @@ def _candidate_sets(tasks: Sequence[str], targets: Sequence[str]) -> tuple[list[
             set_id = candidate_set_id(task, members)
             rows.append({"candidate_set": set_id, "candidates": members})
             set_ids.update(dict.fromkeys(((task, text) for text in members), set_id))
-    return rows, [set_ids[key] for key in zip(tasks, targets, strict=True)]
+    keys = zip(tasks, targets, choices, strict=True)
+    return rows, [set_ids[task, target] if shown is None else None for task, target, shown in keys]
 
 
-def _data_card(state: _ReadState) -> dict[str, Any]:
+def _data_card(state: _ReadState, choices: Sequence[Sequence[str] | None]) -> dict[str, Any]:
     return {
         "sources": [
             "KMIR, the published questions, CC BY-NC-SA 4.0: "
             + ", ".join(f"{count:,} from {split}" for split, count in state.counts.items())
         ],
-        "remarks": [*_remark_swapped_splits(state.counts), *_remark_skipped(state), *_remark_unknown_types(state)],
+        "remarks": [
+            *_remark_swapped_splits(state.counts),
+            *_remark_choices(state, choices),
+            *_remark_skipped(state),
+            *_remark_unknown_types(state),
+        ],
     }
+
+
+def _remark_choices(state: _ReadState, choices: Sequence[Sequence[str] | None]) -> list[str]:
+    """Say how many questions show choices, what a guess among them scores, and which choices could not be read."""
+    columns = state.columns
+    guesses: dict[str, list[float]] = defaultdict(list)
+    for task, answers, shown in zip(columns["task"], columns["answers"], choices, strict=True):
+        guesses[task].append(sum(text in answers for text in shown) / len(shown) if shown else 0.0)
+    remarks = []
+    for task, shares in guesses.items():
+        if any(shares):
+            count = sum(share > 0 for share in shares)
+            remarks.append(
+                f"Choices in the text: {count:,} of {counted(len(shares), f'{task} question')}. A guess among them is "
+                f"right in {100 * sum(shares) / len(shares):.2f}% of all, if no open question is guessed."
+            )
+    for task, places in sorted(state.unread.items()):
+        remarks.append(
+            f"Choices that could not be read: {counted(len(places), f'{task} question')}, ranked like open ones; the "
+            f"first is {_strip_folder(places[0])}."
+        )
+    return remarks
 
 
 def _remark_swapped_splits(counts: Mapping[str, int]) -> list[str]:

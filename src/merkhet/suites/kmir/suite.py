@@ -24,13 +24,14 @@ from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
 from merkhet.questions.balance import common_answer_filter, domain_filter
 from merkhet.questions.losses import summarize_losses
-from merkhet.questions.makers.make_questions import TASKS, make_benchmark
+from merkhet.questions.makers.make_questions import OPTIONAL_TASKS, TASKS, make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.quality import facts_about_classes, quality_filters, sensitive_words
 from merkhet.questions.question_files import QuestionSet
 from merkhet.questions.sampling import draw_questions
 from merkhet.questions.schema import Schema, read_schema
 from merkhet.questions.splits import check_splits
+from merkhet.suites.kmir.analyses.question_types import question_types
 from merkhet.suites.kmir.options import KmirOptions
 from merkhet.suites.kmir.published import FILES, read_published
 
@@ -79,7 +80,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             maker_options = replace(maker_options, complete=knowledge.complete_predicates())
             sensitive_facts = facts_about_classes(knowledge, options.classes)
             filters = (
-                *quality_filters(words=words, facts=sensitive_facts, tasks=TASKS),
+                *quality_filters(words=words, facts=sensitive_facts, tasks=(*TASKS, *OPTIONAL_TASKS)),
                 common_answer_filter(),
             )
             is_balanced = list(study.knowledge) == PACKS if options.balance is None else options.balance
@@ -150,20 +151,22 @@ SUITE = Kmir(
     about="triple completion, entity distinction, statement checking and predicate reasoning over ten domains",
     build=build,
     tasks=TASKS,
+    optional_tasks=OPTIONAL_TASKS,
     headline=tuple((task, "f1") for task in TASKS),
+    named_headline=tuple((task, "f1") for task in OPTIONAL_TASKS),
     defaults={
         "knowledge": PACKS,
         "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
         "probes": ["rank", "write"],
         "metrics": ["f1", "exact", "accuracy"],
-        "groups": ["domain", "relation", "rule", "nearness"],
+        "groups": ["domain", "relation", "rule", "nearness", "form"],
         "options": {},
     },
     run_defaults={"limit": 200},
     options=KmirOptions,
     published=FILES,
     balanced=("checking", "distinction"),
-    analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
+    analyses=(*(question_types, "consistency", "domains", "distribution", "compression", "cooccurrence", "learning"),),
     methods=(
         "Questions are made from facts by paraphrased templates, in the manner of KMIR. Completion leaves out one "
         "name of a fact; its answer is unique in the knowledge, if necessary by an added scope phrase. Distinction "
@@ -172,10 +175,12 @@ SUITE = Kmir(
         "statements are equally frequent, and a corrupted one is neither stated nor inferred. Reasoning asks for "
         "conclusions by one of six OWL 2 axioms that are not stated: as an open question if the answer is unique, "
         "otherwise among four choices, three of which are verified to be wrong. Comparison asks which of four has the "
-        "highest or lowest value of a measured property. The candidates of an open question are all answers of the "
-        "relation. F1 is word F1: texts are lower-cased, ASCII punctuation and articles are dropped, and the bag of "
-        "words is compared with that of the nearest right answer. A tuned model is trained on each question type "
-        "separately, with the questions of the training split; no fact occurs in two splits."
+        "highest or lowest value of a measured property. Relation, if it is asked, masks the words between two names; "
+        "a wrong phrase has another value as its only one, or stands between names of other kinds. The candidates of "
+        "an open question are all answers of the relation. F1 is word F1: texts are lower-cased, ASCII punctuation and "
+        "articles are dropped, and the bag of words is compared with that of the nearest right answer. A tuned model "
+        "is trained on each question type separately, with the questions of the training split; no fact occurs in two "
+        "splits."
     ),
     published_methods=(
         "The questions, their right answers and their splits are those of KMIR's published files, which name no "

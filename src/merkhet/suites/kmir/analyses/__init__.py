@@ -1,0 +1,1 @@
+"""Analyses of KMIR: models by question types, as in the paper's Table 4."""
