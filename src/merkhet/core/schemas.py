@@ -142,6 +142,18 @@ PREMISES = TableKind(
     unique="question_id",
     defaults={"first": [], "second": [], "memory": "half"},
 )
+PAIRS = TableKind(
+    "pairs",
+    pa.schema([*_strings("task", "relation", "first", "second"), ("holds", pa.bool_())]),
+    required=frozenset({"task", "relation", "first", "second", "holds"}),
+)
+"""Names in the statements that training questions ask a verdict on, and whether the statements hold."""
+CONTROLS = TableKind(
+    "controls",
+    pa.schema(_strings("question_id", "control", "prompt")),
+    required=frozenset({"question_id", "control", "prompt"}),
+)
+"""Prompts that lack what a question is about, by control."""
 ANSWERS = TableKind(
     "answers",
     pa.schema(

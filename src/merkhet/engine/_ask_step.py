@@ -21,7 +21,7 @@ from merkhet.engine.plan import StepContext
 from merkhet.engine.run_files import read_json
 from merkhet.engine.shared_tables import run_tables
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
-from merkhet.models.protocol import NeedsAllQuestions
+from merkhet.models.protocol import NeedsAllQuestions, NeedsPairs
 from merkhet.probes import PROBES
 from merkhet.questions.question_files import TRAINING_FILE, QuestionSet, read_questions
 from merkhet.training.artifact import read_artifact
@@ -184,6 +184,8 @@ def _ask_blocks(
     asker = Asker(job, resolved, lambda count: context.progress.advance(context.params.name, count))
     if isinstance(asker.model, NeedsAllQuestions):
         asker.model.prepare(selection.run_questions, selection.question_set.frequencies.to_pylist())
+    if isinstance(asker.model, NeedsPairs):
+        asker.model.prepare_pairs(selection.question_set.pairs.to_pylist())
     on_start()
     parts = selection.parts(context.work)
     for number in missing:
