@@ -180,6 +180,12 @@ ANSWERS = TableKind(
     ),
     required=frozenset({"question_id", "model", "probe", "method"}),
 )
+CONTROL_ANSWERS = TableKind(
+    "control answers",
+    pa.schema([("control", pa.string()), *ANSWERS.schema]),
+    required=ANSWERS.required | {"control"},
+)
+"""Answers of models to control prompts, and of their input embeddings to questions."""
 TRAININGS = TableKind(
     "trainings",
     pa.schema([("training", pa.int32()), *ANSWERS.schema]),

@@ -89,6 +89,8 @@ def report_data(
         findings=findings,
         analyses=analyses,
         calibration=_collect_cards(collection.runs),
+        # Several runs may name the same model differently.
+        controls=first.control_scores if len(collection.runs) == 1 else (),
         domains=[str(name) for name in first.questions.about.get("domains") or ()],
     )
 

@@ -57,9 +57,9 @@ def hide_name(prompt: str, name: str, noun: str, choices: Sequence[str] = ()) ->
     end = 0
     for start, stop, is_plural in _find_names(prompt, name, kept):
         neutral = f"these {pluralize(noun)}" if is_plural else f"this {noun}"
-        # In "the element {subject}", the noun is in the sentence already; in "the {subject}", its article is.
+        # In "the city of {subject}" and "the element {subject}", the noun is in the sentence already; in "the {subject}", its article is.
         before = prompt[end:start]
-        for word in (f" {noun} ", " "):
+        for word in (f" {noun} of ", f" {noun} ", " "):
             article = next((text for text in _ARTICLES if before.endswith(text + word)), None)
             if article is not None and not before[: -len(article + word)][-1:].isalnum():
                 before = before[: -len(article + word)]
