@@ -50,7 +50,8 @@ def _scores(finding: Finding) -> str:
     difference = (finding.value or 0.0) * (1.0 if finding.higher_is_better else -1.0)
     reference = finding.reference or 0.0
     first, second = (
-        f"{fmt.score(value, percent=finding.share)}{'%' * finding.share}" for value in (reference + difference, reference)
+        f"{fmt.score(value, percent=finding.share)}{'%' * finding.share}"
+        for value in (reference + difference, reference)
     )
     p = "p unknown" if finding.p is None else f"p {format_p(finding.p)}"
     return f"{first} against {second}, paired, {p}"

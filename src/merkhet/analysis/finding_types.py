@@ -64,7 +64,7 @@ class Verdict(str, Enum):
     """``model`` is significantly behind its control."""
     NO_DIFFERENCE = "no significant difference"
     LIKED = "liked"
-    """``model`` chooses the position ``group`` significantly more often than the right answers and its errors explain."""
+    """``model`` chooses the position ``group`` significantly more often than without a liking for positions."""
     EQUAL = "equal"
     """Both models have the same value on every question."""
     NONE = "none"

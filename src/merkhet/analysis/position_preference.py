@@ -7,7 +7,7 @@ likes a position. Right choices are where the right options are: they show no li
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -152,15 +152,22 @@ def preferred_position(choices: Sequence[ShownChoice], seed: int) -> tuple[int, 
 def _permute(units: Sequence[tuple[int, int, FloatArray]], width: int, seed: int) -> Iterator[FloatArray]:
     """Yield the counts of wrong choices by position after random permutations of wrong options in each order."""
     generator = np.random.default_rng(seed % 2**63)
-    by_shape: dict[tuple[int, int], list[FloatArray]] = defaultdict(list)
+    single: Counter[tuple[int, int]] = Counter()
+    several: dict[tuple[int, int], list[FloatArray]] = defaultdict(list)
     for right, count, wrong in units:
-        by_shape[right, count].append(np.delete(wrong, right))
+        if wrong.sum() == 1.0:
+            single[right, count] += 1
+        else:
+            several[right, count].append(np.delete(wrong, right))
     done = 0
     rows = max(1, _DRAWS_AT_ONCE // (len(units) * width))
     while done < _ROUNDS:
         size = min(rows, _ROUNDS - done)
         total = np.zeros((size, width))
-        for (right, count), counts in by_shape.items():
+        for (right, count), number in single.items():  # A permutation of one choice is a draw of its position.
+            places = np.delete(np.arange(count), right)
+            total[:, places] += generator.multinomial(number, np.full(count - 1, 1.0 / (count - 1)), size)
+        for (right, count), counts in several.items():
             places = np.delete(np.arange(count), right)
             table = np.stack(counts)
             orders: IntArray = generator.random((size, *table.shape)).argsort(axis=-1)

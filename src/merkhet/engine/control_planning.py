@@ -72,7 +72,17 @@ def _make_association_step(step: Step[AskParams, AskRuntime]) -> AnyStep:
 def _make_step(step: Step[AskParams, AskRuntime], params: AskParams, inputs: tuple[str, ...]) -> AnyStep:
     probe = () if params.control == ASSOCIATION else (params.probe,)
     # Questions of soft templates are as good as others for a model that reads no sentence.
-    key = [params.name, params.control, *probe, *params.tasks, "", *params.kinds, "", params.learned or "", *params.soft]
+    key = [
+        params.name,
+        params.control,
+        *probe,
+        *params.tasks,
+        "",
+        *params.kinds,
+        "",
+        params.learned or "",
+        *params.soft,
+    ]
     stem = f"{digest(key)[:16]}"
     outputs = (f".merkhet/controls/{stem}.parquet", f".merkhet/controls/{stem}.json")
     about = f", {params.control}"

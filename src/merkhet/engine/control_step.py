@@ -14,7 +14,7 @@ from merkhet.analysis.finding_types import Finding
 from merkhet.analysis.position_preference import find_preferences, shown_positions
 from merkhet.core.files import write_json
 from merkhet.core.schemas import ANSWERS, CONTROL_ANSWERS, SCORES, make_table, read_table, write_table
-from merkhet.engine.plan import StepContext, Nothing
+from merkhet.engine.plan import Nothing, StepContext
 from merkhet.engine.run_files import CONTROL_ANSWERS_FILE, CONTROL_SCORES
 from merkhet.engine.score_step import FindingsParams, question_classes, question_groups, score_objects
 from merkhet.engine.shared_tables import RunTables, run_tables

@@ -71,9 +71,15 @@ class InputEmbeddings:
 
 
 def _space_belongs_to_word(tokenizer: Any) -> bool:
-    """Return whether a leading space is part of a word's first token, as in byte-level vocabularies."""
-    plain, spaced = (tokenizer(text, add_special_tokens=False)["input_ids"] for text in ("house", " house"))
-    return plain != spaced and len(spaced) <= len(plain)
+    """Return whether a word's tokens begin with the space before it, unless the word begins the text.
+
+    So it is in byte-level vocabularies. Others have no spaces, or add one at the beginning of a text.
+    """
+    splitter = getattr(getattr(tokenizer, "backend_tokenizer", None), "pre_tokenizer", None)
+    if splitter is None:
+        return False
+    pieces = [piece for piece, _ in splitter.pre_tokenize_str("house house")]
+    return pieces[0] == "house" != pieces[-1]
 
 
 def _read_weights(folder: Path, kind: str, options: dict[str, Any]) -> torch.Tensor | None:

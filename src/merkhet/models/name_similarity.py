@@ -108,7 +108,8 @@ class NameSimilarityBaseline(WritingBaseline):
     def _score_odd_ones(self, candidates: Sequence[str]) -> FloatArray:
         """Score each candidate by its negative summed similarity to the others."""
         matrix = self.similarity_matrix(candidates, candidates)
-        return np.round(np.diag(matrix) - matrix.sum(axis=1), _DECIMALS) + 0.0
+        scores: FloatArray = np.round(np.diag(matrix) - matrix.sum(axis=1), _DECIMALS)
+        return scores
 
     def _score_nearest(
         self, questions: Sequence[Question], indices: Sequence[int], methods: Sequence[str]
@@ -119,7 +120,7 @@ class NameSimilarityBaseline(WritingBaseline):
         rows = {name: row for row, name in enumerate(dict.fromkeys(name for group in names for name in group))}
         matrix = np.round(self.similarity_matrix(list(rows), candidates), _DECIMALS)
         for index, group in zip(indices, names, strict=True):
-            scores = np.round(np.mean([matrix[rows[name]] for name in group], axis=0), _DECIMALS) + 0.0
+            scores: FloatArray = matrix[[rows[name] for name in group]].mean(axis=0)
             yield CandidateScores(index, dict.fromkeys(methods, scores))
 
 

@@ -41,7 +41,9 @@ def add_control_columns(table: ReportTable, board: Scoreboard, controls: Sequenc
     if not shown:
         return table
     rest = 1 + len(board.columns)
-    note = " ".join([table.note, *(f"{fmt.printable(name)}: {_MEANINGS[name]}." for name in shown if name in _MEANINGS)])
+    note = " ".join(
+        [table.note, *(f"{fmt.printable(name)}: {_MEANINGS[name]}." for name in shown if name in _MEANINGS)]
+    )
     return replace(
         table,
         columns=(*heads, *table.columns[rest:]),

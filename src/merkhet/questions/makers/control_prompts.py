@@ -57,7 +57,7 @@ def hide_name(prompt: str, name: str, noun: str, choices: Sequence[str] = ()) ->
     end = 0
     for start, stop, is_plural in _find_names(prompt, name, kept):
         neutral = f"these {pluralize(noun)}" if is_plural else f"this {noun}"
-        # In "the city of {subject}" and "the element {subject}", the noun is in the sentence already; in "the {subject}", its article is.
+        # The noun or the article may be in the sentence: "the city of {subject}", "the element {subject}".
         before = prompt[end:start]
         for word in (f" {noun} of ", f" {noun} ", " "):
             article = next((text for text in _ARTICLES if before.endswith(text + word)), None)
@@ -65,8 +65,8 @@ def hide_name(prompt: str, name: str, noun: str, choices: Sequence[str] = ()) ->
                 before = before[: -len(article + word)]
                 start -= len(article + word)
                 break
-        text = "".join((*parts, before)).rstrip(' "“')
-        begins = not text or text.endswith((".", "?", "!", ":"))
+        text = "".join((*parts, before)).rstrip()
+        begins = not text or text.endswith((".", "?", "!", ":", '"', "“"))
         parts += [before, capitalize(neutral) if begins and prompt[start].isupper() else neutral]
         end = stop
     blind = "".join((*parts, prompt[end:]))
