@@ -109,8 +109,6 @@ def test_findings_compare_a_model_with_its_controls(run: merkhet.Run) -> None:
     by_task = control_rows(run, "association")
     rows = {row["task"]: row for row in found if row["control"] == "association"}
     assert all(row["n"] <= by_task[task]["n"] for task, row in rows.items())
-    scores = {row["task"]: row["value"] for row in run.scores.to_pylist() if row["model"] == "bert-uncased"}
-    assert rows.keys() <= scores.keys()
     assert any("its own word association" in sentence for sentence in run.findings["sentences"])
 
 

@@ -20,6 +20,8 @@ from merkhet.metrics.metrics import Metric
 
 ONCE_FOR_ALL = "association"
 """Control that is asked once for all probes of a model, because it reads no sentence."""
+OTHER_CANDIDATES = ("fill",)
+"""Probes that rank other candidates than those of the question, with which no control is compared."""
 _SEPARATOR = "\x1f"
 
 
@@ -106,7 +108,9 @@ def _as_models(answers: pa.Table, table: pa.Table, control: str) -> pa.Table:
     """Return the answers of a control under names of their own, by the probes that the models were asked by."""
     if control == ONCE_FOR_ALL and table.num_rows:
         probes = answers.group_by(["model", "probe"], use_threads=False).aggregate([]).to_pylist()
-        parts = [_with_probe(table, row["model"], row["probe"]) for row in probes]
+        parts = [
+            _with_probe(table, row["model"], row["probe"]) for row in probes if row["probe"] not in OTHER_CANDIDATES
+        ]
         table = pa.concat_tables([table.slice(0, 0), *parts])
     names = pc.binary_join_element_wise(table["model"], control, _SEPARATOR)
     return table.set_column(table.column_names.index("model"), "model", names)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.analysis.control_scores import compare_with_controls
+from merkhet.analysis.control_scores import ONCE_FOR_ALL, OTHER_CANDIDATES, compare_with_controls
 from merkhet.analysis.finding_types import Finding
 from merkhet.analysis.position_preference import find_preferences, shown_positions
 from merkhet.core.files import write_json
@@ -66,7 +66,8 @@ def write_control_scores(context: StepContext[ControlParams, Nothing]) -> None:
             **options,
         )
         for control, table in asked.items():
-            rows += _score_control(control, table, tables, headline, params)
+            of_control = _score_control(control, table, tables, headline, params)
+            rows += _by_ways_of_asking(of_control, scores.to_pylist()) if control == ONCE_FOR_ALL else of_control
     findings += find_preferences(
         _read_shown_choices(tables, folder / "answers.parquet", params.baselines),
         tables.questions,
@@ -115,6 +116,21 @@ def _score_control(
         {"control": control, **row}
         for row in score_objects(table)
         if (row["task"], row["metric"]) in shown and not any(name in row for name in columns)
+    ]
+
+
+def _by_ways_of_asking(
+    rows: Sequence[Mapping[str, Any]], scores: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Repeat the scores of a control that was asked once for each probe and method that its model was asked by."""
+    ways: dict[tuple[str, str], dict[tuple[str, str], None]] = {}
+    for score in scores:
+        if score["probe"] not in OTHER_CANDIDATES:
+            ways.setdefault((score["model"], score["task"]), {})[score["probe"], score["method"]] = None
+    return [
+        {**row, "probe": probe, "method": method}
+        for row in rows
+        for probe, method in ways.get((row["model"], row["task"]), {})
     ]
 
 

@@ -68,11 +68,8 @@ def _head(column: ScoreColumn, control: str) -> TableColumn:
 
 
 def _control_cell(scores: Sequence[ControlScore], control: str, line: Series, column: ScoreColumn) -> TableCell:
-    """Make the cell of a control for a line of the scoreboard; one for all methods if the model has one."""
-    of_model = [row for row in scores if row["control"] == control and row["model"] == line.model]
-    row = next((row for row in of_model if line.covers(row)), None)
-    if row is None and len(of_model) == 1:
-        row = of_model[0]
+    """Make the cell of a control for a line of the scoreboard."""
+    row = next((row for row in scores if row["control"] == control and line.covers(row)), None)
     if row is None:
         return TableCell(fmt.DASH)
     value = fmt.finite_or_none(row["value"])

@@ -140,7 +140,7 @@ SUITE = Kmir(
     headline=tuple((task, "f1") for task in TASKS),
     defaults={
         "knowledge": PACKS,
-        "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
+        "models": ["smollm2-135m", "minilm-mlm", "frequency", "longest", "overlap", "random"],
         "probes": ["rank", "write"],
         "metrics": ["f1", "exact", "accuracy"],
         "groups": ["domain", "relation", "rule"],
