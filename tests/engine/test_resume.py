@@ -39,7 +39,9 @@ def run(made_once: Any) -> Callable[..., tuple[merkhet.Run, list[str]]]:
 
     def start(out: Path, *models: object, **options: Any) -> tuple[merkhet.Run, list[str]]:
         watcher = Watcher()
-        return run_small(small_pack(made_once), out, *models, limit=20, progress=watcher, **options), watcher.asked
+        settings = ["controls=[]", *options.pop("settings", ())]
+        made = run_small(small_pack(made_once), out, *models, limit=20, progress=watcher, settings=settings, **options)
+        return made, watcher.asked
 
     return start
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from merkhet.analysis.comparison import is_layer_method
+from merkhet.analysis.control_text import render_controls, render_positions
 from merkhet.analysis.design_text import capitalize, group_noun, render_designs
 from merkhet.analysis.differences import format_p, format_range, format_size
 from merkhet.analysis.finding_types import Finding, Kind, Verdict
@@ -24,7 +25,7 @@ Label = Callable[[Finding], str]
 
 
 def render(findings: Sequence[Finding]) -> list[str]:
-    """Render findings as sentences: designs, scores, comparisons, trainings, unusable answers, groups, remarks.
+    """Render findings as sentences: designs, scores, controls, positions, comparisons, trainings and so on.
 
     The sentences depend on the findings alone. A sentence may join several findings. A method is named wherever a model
     was asked by several, and a metric wherever a task has several.
@@ -41,6 +42,8 @@ def render(findings: Sequence[Finding]) -> list[str]:
     sentences = render_designs(by_kind[Kind.DESIGN], task)
     for model in dict.fromkeys(finding.model for finding in scores):
         sentences += _render_scores([finding for finding in scores if finding.model == model], task)
+    sentences += render_controls(by_kind[Kind.CONTROL], task)
+    sentences += render_positions(by_kind[Kind.POSITION], task)
     sentences += _render_comparisons(comparisons, task, methods)
     sentences += describe_trainings(by_kind[Kind.TRAININGS])
     sentences += _render_unusable(by_kind[Kind.UNUSABLE])

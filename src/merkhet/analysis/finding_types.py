@@ -39,6 +39,10 @@ class Kind(str, Enum):
     """Paired difference between two models on the same questions."""
     TRAININGS = "trainings"
     """Difference between two training conditions, with the training as the unit."""
+    CONTROL = "control"
+    """Paired difference between a model and one of its controls on the same questions."""
+    POSITION = "position"
+    """Liking of a model for a position among the options that questions show."""
     DESIGN = "design"
     """Property of the questions or conditions that limits what scores mean."""
     UNUSABLE = "unusable"
@@ -55,8 +59,12 @@ class Verdict(str, Enum):
     """Not significantly different from chance."""
     BELOW_CHANCE = "below chance"
     AHEAD = "ahead"
-    """``model`` is significantly ahead of ``other``."""
+    """``model`` is significantly ahead of ``other``, or of its control."""
+    BEHIND = "behind"
+    """``model`` is significantly behind its control."""
     NO_DIFFERENCE = "no significant difference"
+    LIKED = "liked"
+    """``model`` chooses the position ``group`` significantly more often than without a liking for positions."""
     EQUAL = "equal"
     """Both models have the same value on every question."""
     NONE = "none"
@@ -78,13 +86,17 @@ class Finding:
     """Second model of a comparison."""
     other_method: str | None = None
     """Method of the second model; both models were asked by ``probe``."""
+    control: str | None = None
+    """Control that ``model`` is compared with."""
+    reference: float | None = None
+    """Score of the control, or share of choices of a position that is expected without a liking."""
     group_column: str | None = None
     group: str | None = None
     """Group of questions: a value of ``group_column``."""
     group_name: str | None = None
     """Readable name of ``group``, if it differs."""
     value: float | None = None
-    """Score, or difference between the scores of ``model`` and ``other``."""
+    """Score, or difference between the scores of ``model`` and ``other`` or the control, or share of choices."""
     low: float | None = None
     high: float | None = None
     chance: float | None = None

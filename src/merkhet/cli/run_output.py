@@ -43,6 +43,7 @@ def print_run(run: Run, *, as_json: bool) -> None:
             baselines=baselines,
             main_methods=main_methods,
             models=models,
+            controls=run.control_scores,
         )
     )
     console.print()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +32,8 @@ class Question:
 
     Either one word for all slots, or one word for the slot of the prompt and one for the slot of each candidate.
     """
+    entities: tuple[str, ...] = ()
+    """Names of the entities that the question mentions; empty if its maker does not record them."""
 
     @property
     def usages(self) -> list[tuple[str, int, int]]:
@@ -59,6 +62,14 @@ def right_candidates(answers: Sequence[str], candidates: Container[str]) -> tupl
     if len(answers) == 1:
         return tuple(answers)
     return tuple(answer for answer in answers if answer in candidates) or tuple(answers)
+
+
+_AFFIRMATIVE = ("yes", "true")
+
+
+def affirmative_choice(choices: Sequence[str]) -> str:
+    """Return the choice that affirms a statement: "yes" or "true", or else the first."""
+    return next((choice for choice in choices if choice.lower() in _AFFIRMATIVE), choices[0])
 
 
 class QuestionTable(Mapping[str, Question]):
@@ -152,9 +163,14 @@ class Answer:
 
 
 def questions_from_rows(
-    rows: Iterable[Mapping[str, Any]], candidate_sets: Mapping[str, tuple[str, ...]]
+    rows: Iterable[Mapping[str, Any]],
+    candidate_sets: Mapping[str, tuple[str, ...]],
+    entities: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> list[Question]:
     """Make questions from rows of the questions table and look up their candidates.
+
+    Args:
+        entities: Names of entities by question id.
 
     Raises:
         InputError: A candidate set is unknown.
@@ -178,6 +194,7 @@ def questions_from_rows(
                 language=row["language"],
                 template=row["template"],
                 words=tuple(row.get("words") or ()),
+                entities=entities.get(row["question_id"], ()),
             )
         )
     return questions

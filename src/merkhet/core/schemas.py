@@ -142,6 +142,18 @@ PREMISES = TableKind(
     unique="question_id",
     defaults={"first": [], "second": [], "memory": "half"},
 )
+PAIRS = TableKind(
+    "pairs",
+    pa.schema([*_strings("task", "relation", "first", "second"), ("holds", pa.bool_())]),
+    required=frozenset({"task", "relation", "first", "second", "holds"}),
+)
+"""Names in the statements that training questions ask a verdict on, and whether the statements hold."""
+CONTROLS = TableKind(
+    "controls",
+    pa.schema(_strings("question_id", "control", "prompt")),
+    required=frozenset({"question_id", "control", "prompt"}),
+)
+"""Prompts that lack what a question is about, by control."""
 ANSWERS = TableKind(
     "answers",
     pa.schema(
@@ -168,6 +180,12 @@ ANSWERS = TableKind(
     ),
     required=frozenset({"question_id", "model", "probe", "method"}),
 )
+CONTROL_ANSWERS = TableKind(
+    "control answers",
+    pa.schema([("control", pa.string()), *ANSWERS.schema]),
+    required=ANSWERS.required | {"control"},
+)
+"""Answers of models to control prompts, and of their input embeddings to questions."""
 TRAININGS = TableKind(
     "trainings",
     pa.schema([("training", pa.int32()), *ANSWERS.schema]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import write_json
 from merkhet.core.records import Question
 from merkhet.core.schemas import ANSWERS, make_table, read_table, write_table
-from merkhet.engine.asker import Asker, AskJob, AskParams, AskRuntime, AskStatistics
+from merkhet.engine.asker import ASSOCIATION, SUBJECT_BLIND, Asker, AskJob, AskParams, AskRuntime, AskStatistics
 from merkhet.engine.plan import StepContext
 from merkhet.engine.run_files import read_json
 from merkhet.engine.shared_tables import run_tables
 from merkhet.models.model_lookup import CHAT_KIND, ResolvedModel
-from merkhet.models.protocol import NeedsAllQuestions
+from merkhet.models.protocol import NeedsAllQuestions, NeedsPairs
 from merkhet.probes import PROBES
 from merkhet.questions.question_files import TRAINING_FILE, QuestionSet, read_questions
 from merkhet.training.artifact import read_artifact
@@ -74,12 +74,12 @@ def ask(context: StepContext[AskParams, AskRuntime]) -> None:
 
     def on_start() -> None:
         done = len(selection.questions) - sum(len(selection.blocks[number]) for number in missing)
-        context.progress.start(params.name, len(selection.questions), "questions")
-        context.progress.advance(params.name, done)
+        context.progress.start(params.label, len(selection.questions), "questions")
+        context.progress.advance(params.label, done)
 
     if missing:
         statistics = _ask_blocks(context, job, selection, missing, on_start)
-        context.progress.finish(params.name)
+        context.progress.finish(params.label)
         write_json(context.work / STATISTICS_FILE, asdict(statistics))
     answers_file, record_file = context.step.outputs
     _write_model_record(context, job, len(selection.questions), context.folder / record_file)
@@ -98,6 +98,9 @@ def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlo
     compares_senses = getattr(PROBES.get(params.probe, home), "compares_senses", False)
     if params.matching_form_only:
         questions = [question for question in questions if bool(question.words) == compares_senses]
+    is_blind = params.control == SUBJECT_BLIND
+    if is_blind:
+        questions = _hide_subjects(questions, question_set)
     min_block = MIN_SENSE_BLOCK if compares_senses else MIN_BLOCK
     is_chat = params.kind == CHAT_KIND
     max_blocks = MAX_BASELINE_BLOCKS if params.kind == "baseline" else MAX_BLOCKS
@@ -105,9 +108,19 @@ def select_questions(folder: Path, params: AskParams, home: Path) -> QuestionBlo
     if params.shard:
         number, count = params.shard
         # A shard gets whole blocks, which keeps the batches of a single process. Endpoints and baselines have none.
-        dealt = list(_in_blocks(questions, min_block if is_chat else max(min_block, -(-len(questions) // MAX_BLOCKS))))
+        dealt_size = min_block if is_chat else max(min_block, -(-len(questions) // MAX_BLOCKS))
+        dealt = list(_in_blocks(questions, dealt_size, whole=is_blind))
         questions = [question for block in dealt[number - 1 :: count] for question in block]
-    return QuestionBlocks(question_set, run_questions, questions, list(_in_blocks(questions, size)))
+    return QuestionBlocks(question_set, run_questions, questions, list(_in_blocks(questions, size, whole=is_blind)))
+
+
+def _hide_subjects(questions: Sequence[Question], question_set: QuestionSet) -> list[Question]:
+    """Return the questions that have control prompts, with these prompts; equal prompts follow each other."""
+    columns = (question_set.controls[name].to_pylist() for name in ("question_id", "control", "prompt"))
+    prompts = {name: prompt for name, control, prompt in zip(*columns, strict=True) if control == SUBJECT_BLIND}
+    known = (question for question in questions if question.question_id in prompts)
+    hidden = [replace(question, prompt=prompts[question.question_id]) for question in known]
+    return sorted(hidden, key=lambda question: (len(question.prompt), question.prompt, question.question_id))
 
 
 def _is_readable(part: Path) -> bool:
@@ -122,8 +135,19 @@ def _is_readable(part: Path) -> bool:
     return True
 
 
-def _in_blocks(questions: Sequence[Question], size: int) -> Iterable[Sequence[Question]]:
-    return (questions[start : start + size] for start in range(0, len(questions), size))
+def _in_blocks(questions: Sequence[Question], size: int, *, whole: bool = False) -> Iterable[Sequence[Question]]:
+    """Divide questions into blocks of ``size``.
+
+    Args:
+        whole: Whether to keep adjacent questions with the same prompt in one block, which may be larger.
+    """
+    start = 0
+    while start < len(questions):
+        stop = start + size
+        while whole and stop < len(questions) and questions[stop].prompt == questions[stop - 1].prompt:
+            stop += 1
+        yield questions[start:stop]
+        start = stop
 
 
 def is_selected(question: Question, tasks: Sequence[str] | None, kinds: Sequence[str] | None) -> bool:
@@ -169,8 +193,8 @@ def _ask_blocks(
         missing: Indices of the blocks without answers.
         on_start: Called when a model is loaded and the first block can be asked.
     """
-    resolved, engine = job.resolved(), context.runtime.engine
-    if engine is not None:
+    resolved, engine, params = job.resolved(), context.runtime.engine, context.params
+    if engine is not None and params.control != ASSOCIATION:
         reason = reason_to_stay_local(resolved)
         if reason is None:
             from merkhet.engine.distribute._ray_asking import ask_on_ray
@@ -180,10 +204,12 @@ def _ask_blocks(
         if resolved.kind not in ("baseline", "predictions"):
             context.progress.say(f"  {resolved.name}: asked in this process, not on Ray: {reason}")
     if resolved.path is not None:
-        context.progress.say(f"  {resolved.name}: loading")
-    asker = Asker(job, resolved, lambda count: context.progress.advance(context.params.name, count))
+        context.progress.say(f"  {params.label}: loading")
+    asker = Asker(job, resolved, lambda count: context.progress.advance(context.params.label, count))
     if isinstance(asker.model, NeedsAllQuestions):
         asker.model.prepare(selection.run_questions, selection.question_set.frequencies.to_pylist())
+    if isinstance(asker.model, NeedsPairs):
+        asker.model.prepare_pairs(selection.question_set.pairs.to_pylist())
     on_start()
     parts = selection.parts(context.work)
     for number in missing:

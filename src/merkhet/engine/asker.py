@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from merkhet.core.compute_engines import AskEngine
 from merkhet.core.errors import MerkhetError
 from merkhet.core.records import Answer, Question
 from merkhet.core.text import counted
+from merkhet.engine._shared_prompts import SHARING_PROBES, ask_once
+from merkhet.models.association import AssociationBaseline
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
 from merkhet.models.placeholders import PseudowordSettings, replace_pseudowords
@@ -28,6 +30,9 @@ from merkhet.training.artifact import TrainingArtifact
 logger = logging.getLogger("merkhet.engine")
 
 _SECONDS_BETWEEN_REPORTS = 0.05
+ASSOCIATION, SUBJECT_BLIND = "association", "subject-blind"
+"""Controls: what the model's input embeddings get right, and what the model gets right if the subject is hidden."""
+CONTROLS = (ASSOCIATION, SUBJECT_BLIND)
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,13 @@ class AskParams:
     """Whether only the tasks with answer counts are asked, because the model answers by these."""
     shard: tuple[int, int] | None = None
     """Number of the shard and number of shards; None if the step asks all questions."""
+    control: str = ""
+    """Control that the step asks in place of the questions; empty if it asks the questions."""
+
+    @property
+    def label(self) -> str:
+        """The name of the model for progress messages, with the control."""
+        return f"{self.name}, {self.control}" if self.control else self.name
 
 
 @dataclass(frozen=True)
@@ -194,7 +206,11 @@ class Asker:
         self.probe = job.probe()
         self.on_answer = on_answer
         started = time.perf_counter()
-        self.model: Model = self._with_extra_words(load_model(resolved), job.folder)
+        self.spell_pseudowords = False
+        if job.params.control == ASSOCIATION:
+            self.model: Model = AssociationBaseline(resolved, job.params.name)
+        else:
+            self.model = self._with_extra_words(load_model(resolved), job.folder)
         self.statistics = AskStatistics(self.model.describe(), time.perf_counter() - started)
         logger.info(
             "%s loaded in %.1f s: %s", resolved.name, self.statistics.loading_seconds, self.statistics.description
@@ -241,7 +257,7 @@ class Asker:
         answers: list[Answer] = []
         answered: set[str] = set()
         reported, reported_at = 0, started
-        for answer in self.probe(self.model, block, list(self.params.methods)):
+        for answer in self._answer(block):
             answers.append(answer)
             answered.add(answer.question_id)
             # A report takes longer than a baseline's answer.
@@ -261,3 +277,13 @@ class Asker:
                 "it must return an answer, or the reason as unusable, for each question"
             )
         return make_answer_table(answers)
+
+    def _answer(self, block: Sequence[Question]) -> Iterable[Answer]:
+        """Ask a block by the probe; control prompts that coincide are asked once."""
+
+        def ask(questions: Sequence[Question]) -> Iterable[Answer]:
+            answers: Iterable[Answer] = self.probe(self.model, questions, list(self.params.methods))
+            return answers
+
+        shares = self.params.control == SUBJECT_BLIND and self.params.probe in SHARING_PROBES
+        return ask_once(block, ask) if shares else ask(block)

@@ -33,6 +33,7 @@ from merkhet.questions.question_files import (
 )
 from merkhet.questions.sampling import add_premise_questions, draw_questions
 from merkhet.questions.splits import check_splits
+from merkhet.questions.training_pairs import find_training_pairs
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,18 @@ def _write_asked(context: StepContext[BuildParams, BuildRuntime]) -> None:
 
 
 def select_asked(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[QuestionSet, pa.Table]:
-    """Return the questions to ask with their answer counts, and the questions of the splits train and dev."""
+    """Return the questions to ask with what baselines and controls need, and those of the splits train and dev."""
     asked, training = _split_questions(suite, question_set, study)
     counts = without_asked_training(question_set.frequencies, asked)
     counts = add_unasked_counts(counts, question_set.questions, asked, question_set.facts)
     if question_set.about[ORIGIN]["kind"] != "imported":
         counts = counts.filter(pc.invert(pc.is_in(counts["task"], pa.array(suite.balanced, pa.string()))))
-    return replace(question_set, questions=asked, frequencies=counts), training
+    pairs = question_set.pairs
+    if not pairs.num_rows:
+        pairs = find_training_pairs(question_set.questions, asked, question_set.entities)
+    controls = question_set.controls
+    controls = controls.filter(pc.is_in(controls["question_id"], asked["question_id"].combine_chunks()))
+    return replace(question_set, questions=asked, frequencies=counts, pairs=pairs, controls=controls), training
 
 
 def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> tuple[pa.Table, pa.Table]:

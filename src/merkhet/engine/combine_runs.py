@@ -57,6 +57,7 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             repeated=collection.repeated_answers,
             groups=question_groups(questions, FINDING_GROUPS, collection.memorized),
             more=[
+                *(_control_findings(runs[0]) if len(runs) == 1 else ()),
                 *analysis_findings(analyses),
                 *(
                     Finding(Kind.REMARK, Verdict.NONE, reason=text)
@@ -70,6 +71,12 @@ def combine_runs(runs: Sequence[Run], downstream: Path | None = None) -> ReportD
             *correlate_downstream(collection, downstream),
         ]
     return report_data(collection, findings, analyses)
+
+
+def _control_findings(run: Run) -> list[Finding]:
+    """Return the findings of a run on the controls of its models and on liked positions."""
+    findings = [Finding.from_json(row) for row in run.findings.get("findings") or ()]
+    return [finding for finding in findings if finding.kind in (Kind.CONTROL, Kind.POSITION)]
 
 
 def report_data(
@@ -89,6 +96,8 @@ def report_data(
         findings=findings,
         analyses=analyses,
         calibration=_collect_cards(collection.runs),
+        # Several runs may name the same model differently.
+        controls=first.control_scores if len(collection.runs) == 1 else (),
         domains=[str(name) for name in first.questions.about.get("domains") or ()],
     )
 

@@ -20,7 +20,7 @@ from merkhet.knowledge.source_lookup import named_source
 from merkhet.metrics import METRICS, registered_name
 from merkhet.models import MODELS
 from merkhet.models.model_lookup import add_chat_defaults, chat_settings, has_endpoint, is_registered_model
-from merkhet.models.protocol import RANDOM_PREFIX
+from merkhet.models.protocol import ASSOCIATION_PREFIX, RANDOM_PREFIX
 from merkhet.probes import PROBES
 from merkhet.training import LEARNERS
 
@@ -138,8 +138,8 @@ def _named_parts(study: Study, home: Path, suites: Registry, *, asks: bool) -> I
         yield Part("learning", LEARNERS, study.learning.learner)
     for choice in study.models:
         name = choice.model
-        while name.startswith(RANDOM_PREFIX):
-            name = name.removeprefix(RANDOM_PREFIX)
+        while name.startswith((RANDOM_PREFIX, ASSOCIATION_PREFIX)):
+            name = name.removeprefix(RANDOM_PREFIX).removeprefix(ASSOCIATION_PREFIX)
         if not has_endpoint(choice.spec()) and is_registered_model(name):
             yield Part("models", MODELS, name)
 

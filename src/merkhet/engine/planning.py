@@ -22,6 +22,8 @@ from merkhet.engine.build_step import (
     data_files,
     write_study,
 )
+from merkhet.engine.control_planning import make_control_steps
+from merkhet.engine.control_step import ControlParams, write_control_scores
 from merkhet.engine.headline import ACCURACY, CHOOSERS, HeadlinePlan, choice_metric
 from merkhet.engine.plan import NOTHING, AnyStep, Nothing, Plan, Step
 from merkhet.engine.question_origin import find_splits
@@ -35,7 +37,13 @@ from merkhet.engine.record_step import (
     write_report,
 )
 from merkhet.engine.resolve_study import ResolvedStudy
-from merkhet.engine.run_files import CALIBRATION, QUESTION_TABLES, TRAININGS_FILE
+from merkhet.engine.run_files import (
+    CALIBRATION,
+    CONTROL_ANSWERS_FILE,
+    CONTROL_SCORES,
+    QUESTION_TABLES,
+    TRAININGS_FILE,
+)
 from merkhet.engine.score_step import (
     FindingsParams,
     ScoreParams,
@@ -94,6 +102,10 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         balanced=() if resolved.has_own_questions else suite.balanced,
         trained=asking.trained,
     )
+    controls = make_control_steps(resolved, asking.asks)
+    control_params = ControlParams(findings, tuple(step.params.control for step in controls))
+    control_inputs = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *(step.outputs[0] for step in controls))
+    control_outputs = (CONTROL_ANSWERS_FILE, CONTROL_SCORES)
     trainings = _trainings_step(asking)
     repeated = tuple(name for step in trainings for name in step.outputs)
     analyses = _analysis_steps(resolved, findings, asking)
@@ -103,6 +115,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
         (
             *suite.build_steps(resolved),
             *asking.steps,
+            *controls,
             *(step for training in asking.repeated for step in training),
             Step("collect", "score", collect_answers, NOTHING, NOTHING, answers, ("answers.parquet",)),
             *trainings,
@@ -116,6 +129,7 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 (*QUESTION_TABLES, "answers.parquet", *(labels.outputs if labels else ())),
                 ("scores.parquet", "scores.json"),
             ),
+            Step("controls", "score", write_control_scores, control_params, NOTHING, control_inputs, control_outputs),
             *analyses,
             Step(
                 "analyse",
@@ -123,7 +137,10 @@ def make_standard_plan(resolved: ResolvedStudy, command: str) -> Plan:
                 write_findings,
                 findings,
                 NOTHING,
-                (*QUESTION_TABLES, "answers.parquet", "scores.parquet", *repeated, *analyses_files),
+                (
+                    *(*QUESTION_TABLES, "answers.parquet", "scores.parquet"),
+                    *(*repeated, *analyses_files, CONTROL_SCORES),
+                ),
                 ("findings.json",),
             ),
             make_calibration_step(_probes(resolved, asking), resolved.home),
@@ -173,7 +190,7 @@ def make_report_steps(resolved: ResolvedStudy, analyses: Sequence[str]) -> tuple
         return ()
     params = ReportParams(study)
     tables = (*QUESTION_TABLES, "answers.parquet", "scores.parquet", "findings.json")
-    inputs = (*tables, *analyses, CALIBRATION, "run.json")
+    inputs = (*tables, *analyses, CONTROL_SCORES, CALIBRATION, "run.json")
     return (Step("report", "report", write_report, params, NOTHING, inputs, ("report.html",)),)
 
 

@@ -18,7 +18,7 @@ from merkhet.core.schemas import ANSWERS, SCORES, read_table
 from merkhet.core.version import __version__
 from merkhet.engine.headline import HeadlinePlan, asked_tasks, choose_headline
 from merkhet.engine.plan import Nothing, StepContext
-from merkhet.engine.run_files import CALIBRATION, read_json
+from merkhet.engine.run_files import CALIBRATION, CONTROL_SCORES, read_json
 from merkhet.engine.shared_tables import release_tables, run_tables
 from merkhet.engine.study import Study
 from merkhet.engine.suite_card import SuiteCard
@@ -134,6 +134,7 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
         findings=read_json(folder / "findings.json"),
         analyses=read_json(folder / "analyses.json") if "analyses.json" in context.step.inputs else (),
         calibration=read_json(folder / CALIBRATION),
+        controls=read_json(folder / CONTROL_SCORES)["scores"] if CONTROL_SCORES in context.step.inputs else (),
         domains=[str(name) for name in questions.about.get("domains") or ()],
     )
     write_text(folder / context.step.outputs[0], render_html(data))

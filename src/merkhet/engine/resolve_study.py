@@ -20,6 +20,7 @@ from merkhet.engine.suite import Suite
 from merkhet.engine.suite_card import QuestionOrigin
 from merkhet.engine.suite_options import check_options
 from merkhet.models.model_lookup import ResolvedModel, add_chat_defaults, resolve_model
+from merkhet.models.protocol import ASSOCIATION_PREFIX
 from merkhet.probes import PROBES
 from merkhet.training import LEARNERS, MEMORIZE, PRETRAIN
 
@@ -184,7 +185,9 @@ def _resolve_path(path: str) -> str:
 
     Paths in a study file, in contrast, are relative to that file.
     """
-    return str(Path(path).resolve()) if path_exists(Path(path)) else path
+    prefix = ASSOCIATION_PREFIX if path.startswith(ASSOCIATION_PREFIX) else ""
+    named = path.removeprefix(prefix)
+    return f"{prefix}{Path(named).resolve()}" if path_exists(Path(named)) else path
 
 
 def _model_content(model: Any) -> Any:

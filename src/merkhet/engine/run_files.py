@@ -12,7 +12,7 @@ from merkhet.engine.plan import StepContext
 
 QUESTION_TABLES = (
     *("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "entities.parquet"),
-    *("premises.parquet", "about.json"),
+    *("premises.parquet", "pairs.parquet", "controls.parquet", "about.json"),
 )
 """Files of the questions of a run, with their candidates, facts and other tables."""
 CALIBRATION = "calibration.json"
@@ -23,6 +23,8 @@ ABOUT_SETS = ".merkhet/sets.json"
 PREMISE_LABELS = "settings.parquet"
 TRAININGS_FILE = "trainings.parquet"
 """Answers of trained models after further trainings with other seeds."""
+CONTROL_ANSWERS_FILE, CONTROL_SCORES = "control_answers.parquet", "control_scores.json"
+"""Answers of the controls, and their scores with the findings on controls and on liked positions."""
 SHARD_FILE = ".merkhet/shard.json"
 
 

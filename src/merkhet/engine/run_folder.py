@@ -12,7 +12,7 @@ from merkhet.core.errors import InputError
 from merkhet.core.files import file_digest
 from merkhet.core.schemas import ANSWERS, SCORES, TRAININGS, read_table
 from merkhet.engine.executor import INTERNAL
-from merkhet.engine.run_files import QUESTION_TABLES, SHARD_FILE, TRAININGS_FILE, read_json
+from merkhet.engine.run_files import CONTROL_SCORES, QUESTION_TABLES, SHARD_FILE, TRAININGS_FILE, read_json
 from merkhet.engine.study import Study, make_study, read_study
 from merkhet.engine.training_answers import split_trainings
 from merkhet.questions.question_files import QuestionSet, read_questions
@@ -103,6 +103,12 @@ class Run:
     def calibration(self) -> list[dict[str, Any]]:
         """Calibration cards of the run's probes; empty for a run of an older version."""
         return self._read_list("calibration.json")
+
+    @cached_property
+    def control_scores(self) -> list[dict[str, Any]]:
+        """Scores of the models' controls; empty for a run without controls."""
+        file = self.verified_file(CONTROL_SCORES)
+        return list(read_json(file)["scores"]) if file.is_file() else []
 
     def _read_list(self, name: str) -> list[dict[str, Any]]:
         file = self.verified_file(name)

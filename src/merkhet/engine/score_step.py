@@ -22,7 +22,7 @@ from merkhet.core.schemas import ANSWERS, SCORES, read_table, write_table
 from merkhet.core.text import join_names
 from merkhet.engine.headline import HeadlinePlan, asked_tasks, choose_headline
 from merkhet.engine.plan import Nothing, StepContext
-from merkhet.engine.run_files import read_json, read_premise_labels
+from merkhet.engine.run_files import CONTROL_SCORES, read_json, read_premise_labels
 from merkhet.engine.shared_tables import run_tables
 from merkhet.engine.suite_card import ScoringRule
 from merkhet.engine.training_answers import read_repeated
@@ -130,6 +130,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
     scores = read_table(SCORES, context.folder / "scores.parquet")
     repeated = read_repeated(context.folder, context.step.inputs)
     analyses = read_json(context.folder / "analyses.json") if "analyses.json" in context.step.inputs else []
+    controls = read_json(context.folder / CONTROL_SCORES) if CONTROL_SCORES in context.step.inputs else {}
     remarks = list(params.remarks)
     if params.conditions:  # Sentences about the effects of conditions come from the analyses.
         remarks = [*unrendered_sentences(analyses), *remarks]
@@ -152,6 +153,7 @@ def write_findings(context: StepContext[FindingsParams, Nothing]) -> None:
         repeated=repeated,
         groups=question_groups(tables.question_set, FINDING_GROUPS, params.scoring.statements),
         more=[
+            *(Finding.from_json(row) for row in controls.get("findings") or ()),
             *analysis_findings(analyses),
             *(Finding(Kind.REMARK, Verdict.NONE, reason=text) for text in remarks),
         ],

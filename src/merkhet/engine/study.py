@@ -86,6 +86,8 @@ class Study(BaseModel):
     models: list[ModelChoice] = Field(default_factory=list)
     probes: list[ProbeChoice] = Field(default_factory=list)
     learning: LearningChoice | None = None
+    controls: list[Literal["association", "subject-blind"]] | None = None
+    """Controls to ask beside the questions; None asks all of models in files, and none of other models."""
     metrics: list[str] = Field(default_factory=list)
     groups: list[str] = Field(default_factory=lambda: ["domain", "relation"])
     options: dict[str, Any] = Field(default_factory=dict)
@@ -122,7 +124,7 @@ class Study(BaseModel):
     def _learning(cls, value: Any) -> Any:
         return {"learner": value} if isinstance(value, str) else value
 
-    @field_validator("knowledge", "tasks", "metrics", "groups", mode="before")
+    @field_validator("knowledge", "tasks", "controls", "metrics", "groups", mode="before")
     @classmethod
     def _lists(cls, value: Any) -> Any:
         return _listed(value)

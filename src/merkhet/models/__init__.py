@@ -17,6 +17,15 @@ MODELS = Registry(
             f"{_BASELINES}:TrainFrequencyBaseline",
             "baseline: answers of the training questions by frequency, then guesses",
         ),
+        "longest": (f"{_BASELINES}:LongestBaseline", "baseline: the longest option"),
+        "association": (
+            "merkhet.models.association:AssociationBaseline",
+            "baseline: the option nearest to the subject by input embeddings, of minilm-mlm or of association:MODEL",
+        ),
+        "overlap": (
+            "merkhet.models.word_overlap:OverlapBaseline",
+            "baseline: the option that shares most characters with the subject",
+        ),
         "word-overlap": (
             "merkhet.models.word_overlap:WordOverlapBaseline",
             "baseline: compares senses by the words that two sentences share",

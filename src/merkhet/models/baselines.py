@@ -1,4 +1,4 @@
-"""Baselines that do not read the question: random guesses and frequent answers."""
+"""Baselines that do not read the question: random guesses, frequent answers and long answers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class Baseline:
         return refuse_questions(questions, f"{self.name} only compares sentences")
 
 
-class _WritingBaseline(Baseline):
+class WritingBaseline(Baseline):
+    """Baseline that scores candidates and writes the best one."""
+
     def write_answers(
         self, questions: Sequence[Question], methods: Sequence[str], length: int = ANSWER_LENGTH
     ) -> Iterator[WrittenAnswer]:
@@ -70,7 +72,7 @@ class _WritingBaseline(Baseline):
                     yield WrittenAnswer(result.index, method, unusable="the list of candidates is empty")
 
 
-class RandomBaseline(_WritingBaseline):
+class RandomBaseline(WritingBaseline):
     """Baseline that guesses.
 
     A candidate's score is a hash of the seed, the question and the candidate. More than 100 candidates are put into a
@@ -180,7 +182,25 @@ class ConstantBaseline(Baseline):
         return self.score_candidates(questions, methods)
 
 
-class FrequencyBaseline(_WritingBaseline):
+class LongestBaseline(WritingBaseline):
+    """Baseline that prefers long answers: a candidate's score is its number of characters; equal lengths are tied."""
+
+    methods: tuple[str, ...] = ("length",)
+    writing_methods = methods
+
+    def __init__(self, name: str = "longest") -> None:
+        super().__init__(name, "merkhet longest baseline", 1)
+        self._scores: SharedCache[FloatArray] = SharedCache(_MAX_CACHED_SCORES)
+
+    def score_candidates(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
+        """Score every candidate by its number of characters."""
+        for index, question in enumerate(questions):
+            candidates = question.candidates
+            scores = self._scores.get((candidates,), None, len(candidates), partial(_count_characters, candidates))
+            yield CandidateScores(index, dict.fromkeys(methods, scores))
+
+
+class FrequencyBaseline(WritingBaseline):
     """Baseline that prefers frequent answers: a candidate's score is how often it is right in the same relation.
 
     Answers are counted in training questions or in facts that no question asks about, never in the questions asked.
@@ -274,6 +294,10 @@ class TrainFrequencyBaseline(Baseline):
                 self._draws[task, text] = np.stack([drawn, 1.0 - drawn], axis=1).ravel()
             scores[:, index] = self._draws[task, text]
         return [_shared(row) for row in scores]
+
+
+def _count_characters(candidates: tuple[str, ...]) -> FloatArray:
+    return _shared(np.array([float(len(text)) for text in candidates]))
 
 
 def _shared(scores: FloatArray) -> FloatArray:

@@ -14,7 +14,7 @@ from merkhet.core.errors import InputError, did_you_mean, first_line
 from merkhet.core.files import file_digest, path_exists
 from merkhet.core.ids import digest
 from merkhet.core.text_formats import parse_json
-from merkhet.models.protocol import ENDPOINT_PREFIX, LOCAL_CHAT_SETTINGS, RANDOM_PREFIX, Model
+from merkhet.models.protocol import ASSOCIATION_PREFIX, ENDPOINT_PREFIX, LOCAL_CHAT_SETTINGS, RANDOM_PREFIX, Model
 
 if TYPE_CHECKING:
     from merkhet.models.chat._chat_settings import ChatSettings
@@ -107,6 +107,12 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         untrained = parse_untrained_model(spec.model, lambda name: _find_folder(replace(spec, model=name), folder))
         untrained = replace(untrained, name=spec.label) if spec.label else untrained
         return _resolve_instance(spec, untrained, "random weights")
+    if spec.model.startswith(ASSOCIATION_PREFIX):
+        from merkhet.models.association import AssociationBaseline
+
+        embedded = replace(spec, model=spec.model.removeprefix(ASSOCIATION_PREFIX), label=None).with_default_reading
+        baseline = AssociationBaseline(resolve_model(embedded, folder), spec.label or spec.model)
+        return _resolve_instance(spec, baseline, "merkhet")
     if is_registered_model(spec.model):
         instance = MODELS.get(spec.model, folder)()
         if isinstance(instance, Path):

@@ -20,6 +20,8 @@ LOCAL_CHAT_SETTINGS = ("system", "length")
 """The chat settings that apply to a model on this machine."""
 RANDOM_PREFIX = "random:"
 """The prefix in the name of a model with random weights: ``random:2x128``."""
+ASSOCIATION_PREFIX = "association:"
+"""The prefix in the name of an association baseline: ``association:MODEL`` reads the embeddings of MODEL."""
 ANSWER_LENGTH = 8
 """The maximum number of tokens of a written answer, and the number of masks in the slot of a masked model."""
 
@@ -174,4 +176,17 @@ class NeedsAllQuestions(Protocol):
             questions: All questions of the run, with their right answers. A baseline must not use these.
             frequencies: Answer counts as mappings with the keys task, relation, answer and count. They come from
                 training questions or from facts that no question asks about; empty if there are none.
+        """
+
+
+@runtime_checkable
+class NeedsPairs(Protocol):
+    """A model that is prepared with the statements of training questions, such as baselines that compare names."""
+
+    def prepare_pairs(self, pairs: Sequence[Mapping[str, Any]]) -> None:
+        """Prepare for a run.
+
+        Args:
+            pairs: Statements that training questions ask a verdict on, as mappings with the keys task, relation, first,
+                second (the names in the statement) and holds (whether it is true).
         """

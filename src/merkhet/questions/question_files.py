@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from merkhet.core.errors import FaultList, InputError, did_you_mean
 from merkhet.core.files import write_json
 from merkhet.core.records import Question, QuestionTable, questions_from_rows, right_candidates
 from merkhet.core.schemas import (
     CANDIDATES,
+    CONTROLS,
     ENTITIES,
     FACTS,
     FREQUENCIES,
+    PAIRS,
     PREMISES,
     QUESTIONS,
     TableKind,
@@ -39,7 +42,7 @@ _QUESTION_COLUMNS = [
     *("question_id", "task", "prompt", "answers", "target", "choices"),
     *("candidate_set", "language", "template", "words"),
 ]
-_COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
+_COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES, PAIRS, CONTROLS)
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,10 @@ class QuestionSet:
     """Names of entities in each question, if the question maker records them."""
     premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
     """Premises shown in each question, and ids of the questions that test whether a model knows its premises."""
+    pairs: pa.Table = field(default_factory=lambda: make_table(PAIRS, []))
+    """Names in the statements that training questions ask a verdict on, and whether the statements hold."""
+    controls: pa.Table = field(default_factory=lambda: make_table(CONTROLS, []))
+    """Prompts of control questions, which lack what a question is about."""
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:
         """Return the candidates of each candidate set, by the id of the set."""
@@ -68,7 +75,15 @@ class QuestionSet:
         """Return the questions as :class:`Question` objects with their candidates."""
         columns = [self.questions[name].to_pylist() for name in _QUESTION_COLUMNS]
         rows = (dict(zip(_QUESTION_COLUMNS, values, strict=True)) for values in zip(*columns, strict=True))
-        return questions_from_rows(rows, self.candidate_sets())
+        return questions_from_rows(rows, self.candidate_sets(), self.entity_names())
+
+    def entity_names(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of the entities in each question whose maker records them, by question id."""
+        asked = self.entities.filter(
+            pc.is_in(self.entities["question_id"], self.questions["question_id"].combine_chunks())
+        )
+        columns = (asked[name].to_pylist() for name in ("question_id", "entities"))
+        return {question_id: tuple(names) for question_id, names in zip(*columns, strict=True)}
 
     def right_counts(self) -> list[int]:
         """Return the number of right candidates of each question; of right answers if none is a candidate."""

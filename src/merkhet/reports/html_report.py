@@ -22,6 +22,7 @@ from merkhet.reports._calibration_section import (
 )
 from merkhet.reports._chart_style import NamedChart, draw_figure, line_colours
 from merkhet.reports._citations import bibliography
+from merkhet.reports._control_columns import describe_controls
 from merkhet.reports._forest_plot import difference_chart
 from merkhet.reports._import_description import imported_sources, only_imported
 from merkhet.reports._labels import shorten_labels
@@ -97,7 +98,8 @@ def _content(data: ReportData) -> dict[str, Any]:
         "trust": calibration_sentences(calibration),
         "absent": list(board.absent),
         "spread": any(cell.wording_sd is not None for cell in board.cells.values()),
-        "scores": _scores(board, [colours[line] for line in board.series]),
+        "scores": _scores(data, board, [colours[line] for line in board.series]),
+        "controls": describe_controls(data.controls),
         "metrics": [pair for pair in describe_metrics(column.metric for column in board.columns) if pair[1]],
         "all_scores": _all_scores(data),
         "figures": _figures(data, board, outcomes, colours, groups),
@@ -124,9 +126,10 @@ def _content(data: ReportData) -> dict[str, Any]:
     }
 
 
-def _scores(board: Scoreboard, colours: Sequence[str]) -> Markup:
+def _scores(data: ReportData, board: Scoreboard, colours: Sequence[str]) -> Markup:
     """Render the table of models by headline scores; the markup is empty if there are no scores."""
-    table = board_table(board, unusable=True).with_labels({0: "Model"}, foot={1: "questions (n)"})
+    table = board_table(board, unusable=True, controls=data.controls)
+    table = table.with_labels({0: "Model"}, foot={1: "questions (n)"})
     return as_page_table(table, colours=colours) if table.rows else Markup()
 
 

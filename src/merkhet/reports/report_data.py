@@ -34,6 +34,8 @@ class ReportData:
     """Content of analyses.json."""
     calibration: Sequence[Mapping[str, Any]] = ()
     """Content of calibration.json: calibration cards of the run's probes."""
+    controls: Sequence[Mapping[str, Any]] = ()
+    """Scores of the models' controls."""
     domains: Sequence[str] = ()
     """Domains in the order of the question card."""
 

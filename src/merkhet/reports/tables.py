@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from merkhet.core import text as fmt
+from merkhet.reports._control_columns import ControlScore, add_control_columns
 from merkhet.reports._terminal_tables import fits_terminal
 from merkhet.reports.comparison_tables import comparison_report_table
 from merkhet.reports.report_data import ReportData, select_named
@@ -78,13 +79,20 @@ def select_tables(tables: Sequence[ReportTable], names: Sequence[str]) -> list[R
 
 def score_report_table(data: ReportData) -> ReportTable:
     """Make the table of models by headline scores, with summary rows for chance and number of questions."""
-    return board_table(run_scoreboard(data))
+    return board_table(run_scoreboard(data), controls=data.controls)
 
 
-def board_table(board: Scoreboard, *, sizes: bool = True, unusable: bool = False) -> ReportTable:
+def board_table(
+    board: Scoreboard,
+    *,
+    sizes: bool = True,
+    unusable: bool = False,
+    controls: Sequence[ControlScore] = (),
+) -> ReportTable:
     """Make the table of a scoreboard.
 
     Args:
+        controls: Scores of controls, shown beside those of their models.
         sizes: Whether to add a summary row with the number of questions.
         unusable: Whether to add a column with the number of unusable questions.
     """
@@ -113,7 +121,8 @@ def board_table(board: Scoreboard, *, sizes: bool = True, unusable: bool = False
         ]
     )
     foot_rows = tuple((text_cell(name), *cells, *([TableCell("")] if unusable else [])) for name, cells in foot)
-    return ReportTable("scores", "Scores by model.", columns, tuple(rows), note, foot_rows)
+    table = ReportTable("scores", "Scores by model.", columns, tuple(rows), note, foot_rows)
+    return add_control_columns(table, board, controls)
 
 
 def all_scores_table(scores: pa.Table) -> ReportTable:
@@ -314,6 +323,7 @@ def score_table(
     baselines: Collection[str] = (),
     main_methods: Collection[str] = (),
     models: Iterable[str] = (),
+    controls: Sequence[ControlScore] = (),
 ) -> Table | Group:
     """Render the table of models by headline scores for a terminal.
 
@@ -326,11 +336,12 @@ def score_table(
         baselines: Models that are marked as best only if there are no other models.
         main_methods: Methods to show. All methods are shown for a model and task that has none of them.
         models: Models in the order of the study.
+        controls: Scores of controls, shown beside those of their models.
     """
     board = build_scoreboard(scores, headline, baselines, main_methods, models)
     if not board.columns:
         return Table("no scores yet", box=None, pad_edge=False)
-    table = board_table(board, sizes=False).with_labels({0: ""})
+    table = board_table(board, sizes=False, controls=controls).with_labels({0: ""})
     width = Console().width if width is None else width
     rendered = as_terminal(table, width)
     if any(cell.spread for row in table.rows for cell in row) and fits_terminal(table, width):

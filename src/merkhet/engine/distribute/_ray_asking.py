@@ -69,7 +69,7 @@ def ask_on_ray(
     worker_count = min(resources.workers, len(missing))
     threads = f"{resources.cores} cores" if resources.cores > 1 else "one core"
     with_gpu = ", each with a GPU" if resources.gpus else f" of {threads}"
-    context.progress.say(f"  {context.params.name}: on Ray, {worker_count} worker{'s' * (worker_count > 1)}{with_gpu}")
+    context.progress.say(f"  {context.params.label}: on Ray, {worker_count} worker{'s' * (worker_count > 1)}{with_gpu}")
     try:
         return dispatcher.ask(worker_count)
     except (ConnectionError, ray.exceptions.RaySystemError) as error:
@@ -111,7 +111,7 @@ class _Dispatcher:
     ) -> None:
         self.ray, self.context, self.job, self.selection, self.queue = ray, context, job, selection, queue
         self.on_start, self.make_worker = on_start, make_worker
-        self.name = context.params.name
+        self.name = context.params.label
         self.parts: list[Path] = selection.parts(context.work)
         self.files = ray_worker.needed_files(job)
         self.pending: dict[Any, _Worker] = {}

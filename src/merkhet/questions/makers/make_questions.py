@@ -20,6 +20,7 @@ from merkhet.questions.makers import relation_masking
 from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
+from merkhet.questions.makers.control_prompts import make_control_prompts
 from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.distractors import create_pool, create_truths
 from merkhet.questions.makers.evidence import ASSUMED, count_evidence
@@ -107,6 +108,7 @@ def make_benchmark(
         candidates=_candidates(builder, questions),
         facts=_facts(builder, questions),
         frequencies=_unasked_frequencies(builder, tasks) if is_sample else make_table(FREQUENCIES, []),
+        controls=make_control_prompts(questions, entities, schema),
         entities=entities.filter(pc.is_in(entities["question_id"], questions["question_id"].combine_chunks())),
         about={
             "domains": domains,

@@ -156,7 +156,7 @@ SUITE = Kmir(
     named_headline=tuple((task, "f1") for task in OPTIONAL_TASKS),
     defaults={
         "knowledge": PACKS,
-        "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
+        "models": ["smollm2-135m", "minilm-mlm", "frequency", "longest", "overlap", "random"],
         "probes": ["rank", "write"],
         "metrics": ["f1", "exact", "accuracy"],
         "groups": ["domain", "relation", "rule", "nearness", "form"],
