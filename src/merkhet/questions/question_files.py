@@ -19,6 +19,7 @@ from merkhet.core.schemas import (
     ENTITIES,
     FACTS,
     FREQUENCIES,
+    PREMISE_QUESTIONS,
     PREMISES,
     QUESTIONS,
     TableKind,
@@ -39,7 +40,7 @@ _QUESTION_COLUMNS = [
     *("question_id", "task", "prompt", "answers", "target", "choices"),
     *("candidate_set", "language", "template", "words"),
 ]
-_COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES)
+_COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES, PREMISE_QUESTIONS)
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class QuestionSet:
     entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
     """Names of entities in each question, if the question maker records them."""
     premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
+    """Stated facts at the bottom of the proof of each reasoning question."""
+    premise_questions: pa.Table = field(default_factory=lambda: make_table(PREMISE_QUESTIONS, []))
     """Premises shown in each question, and ids of the questions that test whether a model knows its premises."""
 
     def candidate_sets(self) -> dict[str, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from merkhet.core.text import counted
 from merkhet.knowledge.engines.relational_engine import make_transitive_closure
 from merkhet.questions.english import FORMS
 from merkhet.questions.makers._template_sql import template_sql
+from merkhet.questions.makers.premise_splits import move_pairs
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Hierarchy
 from merkhet.questions.templates import PLACEHOLDER
@@ -87,6 +88,7 @@ def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> N
         from categorized where rule is null and s != o
         qualify row_number() over (partition by h, s, o order by fact_id) = 1""",
     )
+    move_pairs(builder, "members", "name", "category")
     builder.create_table("categories", "select distinct h, category as name from members")
     edges = """select h, name as low, category as high from members union
         select h, s as low, o as high from categorized where not numeric and o is not null"""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
+from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, PREMISES, QUESTIONS, make_table, validate
 from merkhet.core.text import counted
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
@@ -19,9 +19,12 @@ from merkhet.questions.losses import losses_for_card
 from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
+from merkhet.questions.makers.conclusions import create_conclusions, create_premise_sentences, read_premises
 from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.distractors import create_pool, create_truths
 from merkhet.questions.makers.fact_accounts import BALANCE, account_for_facts
+from merkhet.questions.makers.open_book import OPEN_BOOK, open_books
+from merkhet.questions.makers.premise_splits import assign_premise_splits
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
 from merkhet.questions.quality import Filter, apply_filters
 from merkhet.questions.question_files import QuestionSet
@@ -45,7 +48,7 @@ def make_benchmark(
 
     Args:
         tables: Tables of the knowledge base in an engine.
-        tasks: Tasks to make questions for; empty for all of :data:`TASKS`.
+        tasks: Tasks to make questions for; empty for all of :data:`TASKS`. :data:`OPEN_BOOK` is a further one.
         filters: Quality filters, in their order of application.
         draw: Function that samples the questions.
 
@@ -53,10 +56,16 @@ def make_benchmark(
         The questions; ``about`` contains counts, accounts of the facts that give no question, and remarks.
     """
     tasks = tuple(tasks) or TASKS
-    builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or "reasoning" in tasks)
+    builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or not {"reasoning", OPEN_BOOK}.isdisjoint(tasks))
+    remarks: list[str] = []
+    splits_by_premise = options.split_by == "premise" and len(options.shares or ()) > 1
+    makes_reasoning = not {"reasoning", OPEN_BOOK}.isdisjoint(tasks)
+    if splits_by_premise or makes_reasoning:
+        create_conclusions(builder)
+    if splits_by_premise:
+        remarks += assign_premise_splits(builder)
     create_truths(builder)
     create_pool(builder)
-    remarks: list[str] = []
     ambiguity: list[dict[str, Any]] = []
     if "completion" in tasks:
         ambiguity = [asdict(template) for template in make_completions(builder)]
@@ -64,11 +73,16 @@ def make_benchmark(
         remarks += make_distinctions(builder)
     if "checking" in tasks:
         remarks += make_checks(builder)
-    if "reasoning" in tasks:
+    if makes_reasoning:
         from merkhet.questions.makers.number_comparison import make_comparisons
         from merkhet.questions.makers.reasoning import make_reasoning
 
         remarks += make_reasoning(builder) + make_comparisons(builder)
+        create_premise_sentences(builder)
+    if OPEN_BOOK in tasks:
+        remarks += open_books(builder)
+        if "reasoning" not in tasks:
+            builder.create_table("made", "select * from made where task != 'reasoning'")
     remarks += _remark_unworded(builder)
     if builder.asked_count < builder.fact_count:
         remarks.append(
@@ -96,8 +110,10 @@ def make_benchmark(
         facts=_facts(builder, questions),
         frequencies=_unasked_frequencies(builder, tasks) if is_sample else make_table(FREQUENCIES, []),
         entities=entities.filter(pc.is_in(entities["question_id"], questions["question_id"].combine_chunks())),
+        premises=read_premises(builder, questions) if makes_reasoning else make_table(PREMISES, []),
         about={
             "domains": domains,
+            "split_by": "premise" if splits_by_premise else "fact",
             "knowledge_types": dict(schema.domains),
             "empty_domains": [name for name in domains if not domain_counts.get(name)],
             "filters": counts,
@@ -212,7 +228,7 @@ def _unasked_frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.T
             f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {answer} as answer, "
             f"count(*) as count from unused w {join} where rel = {builder.relation_numbers[name]} "
             f"and {answer} is not null group by {answer}"
-            for task in ("completion", "reasoning")
+            for task in ("completion", "reasoning", OPEN_BOOK)
             if task in tasks
         ]
     if not parts:

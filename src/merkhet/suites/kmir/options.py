@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from merkhet.analysis.option_models import Listed, StudyPath
+from merkhet.analysis.option_models import Listed, Several, StudyPath, in_order
 from merkhet.engine.suite_options import SplitOptions
 
 SENSITIVE_CLASSES = (
@@ -14,6 +14,7 @@ SENSITIVE_CLASSES = (
     *("genocide", "massacre", "terrorist attack"),
 )
 """Default classes, by name or id, whose entities are excluded from questions."""
+Book = Literal["closed", "open"]
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
@@ -40,3 +41,15 @@ class KmirOptions(SplitOptions):
         None, ge=1, description="number of facts that questions are made of (all, but at most 100,000)"
     )
     splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")
+    split_by: Literal["premise", "fact"] = Field(
+        "premise",
+        description="premise: no conclusion has a premise in another split; fact: facts are split one by one, as in "
+        "the paper",
+    )
+    books: Annotated[tuple[Book, ...], Several, in_order(Book), Field(min_length=1)] = Field(
+        ("closed",), description="how reasoning questions are asked: closed, open (with premises in the text), or both"
+    )
+    premises: bool = Field(
+        False,
+        description="true: a limited run also asks the completion questions of the premises of its conclusions",
+    )

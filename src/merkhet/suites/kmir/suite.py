@@ -23,6 +23,7 @@ from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
 from merkhet.questions.losses import summarize_losses
 from merkhet.questions.makers.make_questions import TASKS, make_benchmark
+from merkhet.questions.makers.open_book import OPEN_BOOK
 from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.quality import facts_about_classes, quality_filters, sensitive_words
 from merkhet.questions.question_files import QuestionSet
@@ -55,7 +56,9 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         rounds=options.rounds,
         shares=options.splits,
         asked=options.asked,
+        split_by=options.split_by,
     )
+    tasks = _tasks_to_make(study.tasks, options.books)
     words = sensitive_words(home / options.sensitive if options.sensitive else None)
 
     def draw(table: pa.Table) -> pa.Table:
@@ -71,11 +74,13 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             open_tables(knowledge.connection, engine, ("facts", "names")) as tables,
         ):
             sensitive_facts = facts_about_classes(knowledge, options.classes)
-            filters = quality_filters(words=words, facts=sensitive_facts, tasks=TASKS)
+            filters = quality_filters(
+                words=words, facts=sensitive_facts, tasks=(*TASKS, OPEN_BOOK), revealing=(OPEN_BOOK,)
+            )
             # If the study asks only one split, that split is sampled later.
             is_limited = study.limit is not None and options.split is None
             benchmark = make_benchmark(
-                tables, schema, maker_options, study.tasks, filters, draw if is_limited else None
+                tables, schema, maker_options, tasks, filters, draw if is_limited else None
             )
     if not benchmark.questions.num_rows:
         told = [summarize_losses(benchmark.about), *benchmark.about["remarks"]]
@@ -84,8 +89,21 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             f"no questions can be made of {', '.join(study.knowledge)}: {reasons}. Add templates for its predicates "
             "with --set options.schema=FILE"
         )
-    check_splits(benchmark.questions, benchmark.facts)
+    check_splits(benchmark.questions, benchmark.facts, premises=options.split_by == "premise")
     return benchmark
+
+
+def _tasks_to_make(tasks: Sequence[str], books: Sequence[str]) -> tuple[str, ...]:
+    """Return the tasks to make questions for; ``books`` says whether reasoning is asked closed-book, open-book or both.
+
+    A study that names the task ``open-book`` gets it in any case.
+    """
+    asked = dict.fromkeys(tasks or TASKS)
+    if "reasoning" in asked and "open" in books:
+        asked[OPEN_BOOK] = None
+    if "closed" not in books:
+        asked.pop("reasoning", None)
+    return tuple(asked)
 
 
 def _copy_or_import(sources: Sequence[str], store: Path) -> None:
@@ -136,8 +154,8 @@ SUITE = Kmir(
     title="KMIR: what a model memorizes, identifies and can reason about",
     about="triple completion, entity distinction, statement checking and predicate reasoning over ten domains",
     build=build,
-    tasks=TASKS,
-    headline=tuple((task, "f1") for task in TASKS),
+    tasks=(*TASKS, OPEN_BOOK),
+    headline=tuple((task, "f1") for task in (*TASKS, OPEN_BOOK)),
     defaults={
         "knowledge": PACKS,
         "models": ["smollm2-135m", "minilm-mlm", "frequency", "random"],
