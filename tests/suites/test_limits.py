@@ -32,7 +32,10 @@ def test_a_limit_is_a_number_of_whole_items(suite: str, made_once: Callable[...,
     asked = asked_questions(suite, folder, LIMIT)
     every, drawn = items_of(asked_questions(suite, folder, None)), items_of(asked)
     needed = {
-        name for row in asked.premise_questions.to_pylist() for column in ("first", "second") for name in row[column] or ()
+        name
+        for row in asked.premise_questions.to_pylist()
+        for column in ("first", "second")
+        for name in row[column] or ()
     }
     assert drawn.keys() == every.keys()
     for task, items in drawn.items():

@@ -31,7 +31,7 @@ from merkhet.questions.question_files import (
     read_questions,
     write_questions,
 )
-from merkhet.questions.sampling import add_premise_questions, draw_questions
+from merkhet.questions.sampling import add_premise_facts, add_premise_questions, draw_questions
 from merkhet.questions.splits import check_splits
 
 
@@ -116,7 +116,10 @@ def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> t
             f"choose one with --set options.split={splits[0]}"
         )
     if study.limit is not None:
-        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, question_set.premise_questions)
+        pool, asked = asked, draw_questions(asked, study.limit, study.seed)
+        asked = add_premise_questions(asked, pool, question_set.premise_questions)
+        if options.asks_premises:
+            asked = add_premise_facts(asked, pool, question_set.premises)
     training_splits = pa.array([name for name in TRAINING_SPLITS if name != split])
     training = table.filter(pc.is_in(table["split"], training_splits)) if study.trains else empty
     if study.trains and study.data is not None and not options.allows_leaks:
@@ -216,6 +219,7 @@ def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
             asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), askable, question_set.premise_questions
         )
     if study.limit is not None and SplitOptions.of(study).split is None:
-        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), askable, question_set.premise_questions)
+        asked = draw_questions(asked, study.limit, study.seed)
+        asked = add_premise_questions(asked, askable, question_set.premise_questions)
     counts = add_unasked_counts(question_set.frequencies, table, asked, question_set.facts)
     return replace(question_set, questions=pa.concat_tables([asked, training]), frequencies=counts)

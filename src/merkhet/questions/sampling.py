@@ -58,3 +58,14 @@ def add_premise_questions(chosen: pa.Table, pool: pa.Table, premise_questions: p
         return chosen
     added = pool.filter(pc.is_in(pool["question_id"], pa.array(sorted(needed))))
     return pa.concat_tables([chosen, added])
+
+
+def add_premise_facts(chosen: pa.Table, pool: pa.Table, premises: pa.Table) -> pa.Table:
+    """Add the completion questions from ``pool`` about the premises of the chosen conclusions."""
+    is_chosen = pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks())
+    facts = premises.filter(is_chosen)["fact_id"].combine_chunks()
+    is_new = pc.invert(pc.is_in(pool["question_id"], chosen["question_id"].combine_chunks()))
+    unasked = pool.filter(pc.and_(pc.equal(pool["task"], "completion"), is_new))
+    lists = unasked["facts"].combine_chunks()
+    rows = pc.list_parent_indices(lists).filter(pc.is_in(pc.list_flatten(lists), facts))
+    return pa.concat_tables([chosen, unasked.take(pc.unique(rows))])

@@ -19,12 +19,12 @@ from merkhet.questions.losses import losses_for_card
 from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.checking import make_checks
 from merkhet.questions.makers.completion import make_completions
-from merkhet.questions.makers.conclusions import create_conclusions, create_premise_sentences, read_premises
 from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.distractors import create_pool, create_truths
 from merkhet.questions.makers.fact_accounts import BALANCE, account_for_facts
 from merkhet.questions.makers.open_book import OPEN_BOOK, open_books
 from merkhet.questions.makers.premise_splits import assign_premise_splits
+from merkhet.questions.makers.proof_premises import create_conclusions, create_premise_sentences, read_premises
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
 from merkhet.questions.quality import Filter, apply_filters
 from merkhet.questions.question_files import QuestionSet
@@ -56,7 +56,9 @@ def make_benchmark(
         The questions; ``about`` contains counts, accounts of the facts that give no question, and remarks.
     """
     tasks = tuple(tasks) or TASKS
-    builder = QuestionBuilder(tables, schema, options, inflected=options.choices is None or not {"reasoning", OPEN_BOOK}.isdisjoint(tasks))
+    builder = QuestionBuilder(
+        tables, schema, options, inflected=options.choices is None or not {"reasoning", OPEN_BOOK}.isdisjoint(tasks)
+    )
     remarks: list[str] = []
     splits_by_premise = options.split_by == "premise" and len(options.shares or ()) > 1
     makes_reasoning = not {"reasoning", OPEN_BOOK}.isdisjoint(tasks)

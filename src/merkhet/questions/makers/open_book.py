@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from merkhet.core.text import counted
 from merkhet.questions.makers._template_sql import sql_literal
-from merkhet.questions.makers.conclusions import COMPARISON
+from merkhet.questions.makers.proof_premises import COMPARISON
 from merkhet.questions.makers.question_builder import QuestionBuilder
 
 OPEN_BOOK = "open-book"

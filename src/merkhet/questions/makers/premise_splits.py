@@ -44,7 +44,8 @@ def assign_premise_splits(builder: QuestionBuilder) -> list[str]:
     hubs = builder.tables.count("hub_facts")
     return [
         f"{dropped:,} of {counted(total, 'conclusion')} left out, because their premises are in several splits; {left} "
-        f"remain. {counted(hubs, 'premise')} of more than {MAX_CONCLUSIONS} conclusions each in {training_split(builder)}"
+        f"remain. {counted(hubs, 'premise')} of more than {MAX_CONCLUSIONS} conclusions each, in "
+        f"{training_split(builder)}"
     ]
 
 
@@ -55,7 +56,8 @@ def move_pairs(builder: QuestionBuilder, table: str, first: str, second: str) ->
     builder.create_table(
         table,
         f"""select * exclude (split, moved), coalesce(moved, split) as split from (
-            select t.*, m.split as moved from {table} t left join moved_pairs m on m.pair = pair_of(t.{first}, t.{second})
+            select t.*, m.split as moved from {table} t
+            left join moved_pairs m on m.pair = pair_of(t.{first}, t.{second})
         ) w""",
     )
 

@@ -22,7 +22,7 @@ DISTRACTORS = 3
 
 
 def make_reasoning(builder: QuestionBuilder) -> list[str]:
-    """Make reasoning questions from the conclusions in the table ``concluded``: inferred facts that are not also stated.
+    """Make reasoning questions from the conclusions in the table ``concluded``, inferred facts that are not stated.
 
     A question is open if its answer is unique among stated and inferred facts. Otherwise, or if the relation is
     ``closed``, it has four choices; the three distractors are verified to be wrong.

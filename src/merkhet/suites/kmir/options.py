@@ -49,7 +49,11 @@ class KmirOptions(SplitOptions):
     books: Annotated[tuple[Book, ...], Several, in_order(Book), Field(min_length=1)] = Field(
         ("closed",), description="how reasoning questions are asked: closed, open (with premises in the text), or both"
     )
-    premises: bool = Field(
-        False,
-        description="true: a limited run also asks the completion questions of the premises of its conclusions",
+    premise_questions: bool = Field(
+        False, description="true: a limited run also asks the completion questions of the premises of its conclusions"
     )
+
+    @property
+    def asks_premises(self) -> bool:
+        """Whether a limited run also asks the completion questions of the premises of drawn conclusions."""
+        return self.premise_questions

@@ -79,9 +79,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             )
             # If the study asks only one split, that split is sampled later.
             is_limited = study.limit is not None and options.split is None
-            benchmark = make_benchmark(
-                tables, schema, maker_options, tasks, filters, draw if is_limited else None
-            )
+            benchmark = make_benchmark(tables, schema, maker_options, tasks, filters, draw if is_limited else None)
     if not benchmark.questions.num_rows:
         told = [summarize_losses(benchmark.about), *benchmark.about["remarks"]]
         reasons = "; ".join([text for text in told if text][:3]) or "it holds no facts"
@@ -168,7 +166,7 @@ SUITE = Kmir(
     options=KmirOptions,
     published=FILES,
     balanced=("checking", "distinction"),
-    analyses=("consistency", "domains", "distribution", "compression", "cooccurrence"),
+    analyses=("consistency", "conclusions", "domains", "distribution", "compression", "cooccurrence"),
     methods=(
         "Questions are made from facts by paraphrased templates, in the manner of KMIR. Completion leaves out one "
         "name of a fact; its answer is unique in the knowledge, if necessary by an added scope phrase. Distinction "

@@ -247,6 +247,6 @@ def assign_question_id(row: Row, shown: str) -> Row:
 def premise_row(
     row: Row, shown: str, first: Sequence[str] = (), second: Sequence[str] = (), memory: str = "half"
 ) -> Row:
-    """Make a row of the table of premise questions: the premises that a question shows, and the ids of questions about premises."""
+    """Make a row of premise questions: the premises that a question shows, and the questions about premises."""
     named = {"first": list(first), "second": list(second)}
     return {"question_id": row["question_id"], "shown": shown, **named, "memory": memory}

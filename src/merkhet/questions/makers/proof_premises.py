@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from merkhet.core.schemas import PREMISES, validate
 from merkhet.knowledge.rules.rulebook import RULES, axiom_sql
-from merkhet.questions.makers._template_sql import case_sql, sentence_sql, sql_literal
+from merkhet.questions.makers._template_sql import case_sql, sentence_sql, sql_literal, usable_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder, pick_sql
 from merkhet.questions.templates import placeholder_names
 
@@ -19,7 +19,9 @@ _RELATIONS_AT_ONCE = 64
 
 def _axiom_name_sql(rule: str) -> str:
     """Return SQL for the name of a rule's axiom in KMIR, or for the rule's own name."""
-    aliases = [(f"{rule} = {sql_literal(name)}", sql_literal(known.alias)) for name, known in RULES.items() if known.alias]
+    aliases = [
+        (f"{rule} = {sql_literal(name)}", sql_literal(known.alias)) for name, known in RULES.items() if known.alias
+    ]
     return case_sql(aliases, rule)
 
 
@@ -39,7 +41,8 @@ def create_conclusions(builder: QuestionBuilder) -> None:
         ) select c.*, f.premises from first_ones c join facts f on f.fact_id = c.fact_id""",
     )
     builder.create_table(
-        "proof_new", "select distinct fact_id as conclusion, fact_id, 0 as step, '' as axiom, false as stated from concluded"
+        "proof_new",
+        "select distinct fact_id as conclusion, fact_id, 0 as step, '' as axiom, false as stated from concluded",
     )
     builder.create_table("proof_facts", "select * from proof_new where false")
     while builder.tables.count("proof_new"):
@@ -50,7 +53,8 @@ def create_conclusions(builder: QuestionBuilder) -> None:
                     unnest(f.premises) as fact_id
                 from proof_new n join facts f on f.fact_id = n.fact_id where f.rule is not null
             )
-            select u.conclusion, u.fact_id, min(u.step) as step, min(u.axiom) as axiom, bool_and(f.rule is null) as stated
+            select u.conclusion, u.fact_id, min(u.step) as step, min(u.axiom) as axiom,
+                bool_and(f.rule is null) as stated
             from used u join facts f on f.fact_id = u.fact_id
             anti join proof_facts k on k.conclusion = u.conclusion and k.fact_id = u.fact_id
             where not {axiom_sql("f")} and u.fact_id != u.conclusion
@@ -63,21 +67,21 @@ def create_conclusions(builder: QuestionBuilder) -> None:
 def create_premise_sentences(builder: QuestionBuilder) -> None:
     """Create the table ``premise_sentences`` of the stated facts in proofs and comparisons, with a sentence for each.
 
-    The template is drawn by fact. A fact without a template that needs its names alone has no row.
+    The template is drawn by fact. Templates that name a time are used only if a relation has no others; a fact
+    without that time has no row.
     """
-    texts = {
-        builder.relation_numbers[relation.name]: [
-            text for text in relation.templates if set(placeholder_names(text)) == {"subject", "object"}
-        ]
-        for relation in builder.used_relations
-    }
-    numbers = [number for number, templates in texts.items() if templates]
+    texts: dict[int, list[str]] = {}
+    for relation in builder.used_relations:
+        plain = [text for text in relation.templates if set(placeholder_names(text)) == {"subject", "object"}]
+        texts[builder.relation_numbers[relation.name]] = plain or list(relation.templates)
+    usable = case_sql((f"rel = {rel}", f"({' and '.join(map(usable_sql, some))})") for rel, some in texts.items())
     builder.create_table(
         "premise_words",
-        f"""select * from worded where rule is null and not over and rel in ({", ".join(map(str, numbers)) or "-1"})
+        f"""select * from worded where rule is null and not over and {usable}
         and fact_id in (
             select fact_id from proof_facts where stated
-            union select fact_id from (select unnest(facts) as fact_id from made where rule = {sql_literal(COMPARISON)}) c
+            union
+            select fact_id from (select unnest(facts) as fact_id from made where rule = {sql_literal(COMPARISON)}) c
         ) qualify row_number() over (partition by fact_id order by rel) = 1""",
     )
     builder.create_table(
@@ -85,19 +89,22 @@ def create_premise_sentences(builder: QuestionBuilder) -> None:
         "select fact_id, s, o, cast(null as varchar) as sentence from premise_words where false",
     )
     draw = builder.draw_sql(sql_literal("premise"), "fact_id")
+    numbers = list(texts)
     for first in range(0, len(numbers), _RELATIONS_AT_ONCE):
         some = numbers[first : first + _RELATIONS_AT_ONCE]
         sentence = case_sql((f"rel = {rel}", pick_sql(map(sentence_sql, texts[rel]), draw)) for rel in some)
         builder.tables.add(
             "premise_sentences",
-            f"select fact_id, s, o, {sentence} as sentence from premise_words where rel in ({', '.join(map(str, some))})",
+            f"select fact_id, s, o, {sentence} as sentence from premise_words "
+            f"where rel in ({', '.join(map(str, some))})",
         )
 
 
 def read_premises(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
     """Return the premises of reasoning questions: the stated facts at the bottom of each proof, with step and axiom."""
     builder.tables.load(
-        "questions_with_proofs", questions.filter(pc.is_valid(questions["rule"])).select(["question_id", "facts", "rule"])
+        "questions_with_proofs",
+        questions.filter(pc.is_valid(questions["rule"])).select(["question_id", "facts", "rule"]),
     )
     comparison = sql_literal(COMPARISON)
     table = builder.tables.arrow(
