@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from merkhet.analysis.resampled_means import Group, Key, estimate_from_draws, resampled_means
-from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Table, TableRow, make_columns
+from merkhet.analysis.resampled_means import RESAMPLES, estimate_from_draws
+from merkhet.analysis.types import Analysis, AnalysisInput, Estimate, Line, Table, TableRow, estimate, make_columns
 from merkhet.core.ids import derived_seed
 from merkhet.core.text import counted, difference, percent
+from merkhet.metrics.bootstrap import clustered_interval, resampled_sums
 from merkhet.metrics.ranks import FloatArray
 from merkhet.models.protocol import RANDOM_PREFIX
 
@@ -19,19 +20,20 @@ ALL_AXIOMS = "all axioms"
 STRATA = ("rare", "middle", "frequent")
 _KNOWN, _OTHER = "known", "other"
 _CLOSED, _OPEN, _COMPLETION, _COMPARISON = "reasoning", "open-book", "completion", "comparison"
+Cell = tuple[str, str]
+"""Axiom and stratum of popularity."""
 _CERTAIN = 1.0 - 1e-9
 _EXPLANATION = (
     "A premise is a stated fact at the bottom of a conclusion's proof. A model knows it if it answers all completion "
     "questions about it right, with the same probe and method; it knows the premises of a conclusion if it knows each "
-    "of them. Conclusions with a premise that was not asked are left out. Right answers to closed-book "
-    "questions are compared within strata of popularity: for each axiom, the conclusions are divided into three equal "
-    "parts by how many stated facts name the subject, times how many name the object. Differences of strata are "
-    "averaged with the weights a·b / (a + b) of a questions with known premises and b others. Intervals are 95% "
-    "percentiles of a bootstrap that draws clusters of conclusions: those with the same most widely used premise. The "
-    "control is the untrained model of the same shape if the run has one, else a baseline; it answers the same "
-    "questions, divided by what the model knows, so its difference shows how much easier the first group is without "
-    "any knowledge of these facts. A difference is an association: what else makes a premise known may also make the "
-    "conclusion known."
+    "of them. Conclusions with a premise that was not asked are left out. Right answers to closed-book questions are "
+    "compared within strata of popularity: for each axiom, the conclusions are divided into three equal parts by how "
+    "many stated facts name the subject, times how many name the object. Differences of strata are averaged with the "
+    "weights a·b / (a + b) of a questions with known premises and b others. Intervals (95% bootstrap) draw clusters of "
+    "conclusions: those that share their most widely used premise. The control is the untrained model of the same "
+    "shape if the run has one, else a baseline; it answers the same questions, divided by what the model knows, so its "
+    "difference shows how much easier the first group is without any knowledge of these facts. A difference is an "
+    "association: what else makes a premise known may also make the conclusion known."
 )
 _COLUMNS = make_columns(
     *("Model", "Axiom", "conclusions:count", "premises known:share", "right if known:share", "right if not:share"),
@@ -188,102 +190,119 @@ def _compare_line(
         return [], [], []
     control = find_control(inputs, line)
     sides = {"model": line} | ({"control": control} if control else {})
-    groups: dict[Key, Group] = {}
-    sizes: Counter[Key] = Counter()
-    members: dict[Key, list[str]] = defaultdict(list)
+    groups: dict[Cell, dict[str, list[str]]] = defaultdict(lambda: {_KNOWN: [], _OTHER: []})
     for question_id, group in status.items():
-        members[collected.axiom[question_id], collected.stratum[question_id], group].append(question_id)
-    for key, ids in members.items():
-        sizes[key] = len(ids)
-        for side, of in sides.items():
-            answered = [one for one in ids if one in inputs.usable[of]]
-            if answered:
-                clusters = np.array([collected.cluster[one] for one in answered], dtype=np.int64)
-                groups[(*key, side)] = inputs.right_probabilities(of, answered), clusters
-    draws = resampled_means(groups, seed=derived_seed(inputs.seed, "conclusions", *vars(line).values()))
-    axioms = sorted({key[0] for key in members})
+        groups[collected.axiom[question_id], collected.stratum[question_id]][group].append(question_id)
+    numbers = {
+        side: _Resamples(inputs, of, groups, collected.cluster, derived_seed(inputs.seed, "conclusions", line.model))
+        for side, of in sides.items()
+    }
+    axioms = sorted({axiom for axiom, _ in groups})
     rows: list[TableRow] = []
     for axiom in [*axioms, *([ALL_AXIOMS] if len(axioms) > 1 else [])]:
-        cells = [(name, stratum) for name in axioms if axiom in (name, ALL_AXIOMS) for stratum in STRATA]
-        inside = {one: group for one, group in status.items() if axiom in (collected.axiom[one], ALL_AXIOMS)}
-        own, others = (_pooled_difference(draws, sizes, cells, side) for side in ("model", "control"))
-        beyond = None if own is None or others is None else own - others
+        cells = [cell for cell in groups if axiom in (cell[0], ALL_AXIOMS)]
+        ids = [one for cell in cells for group in groups[cell].values() for one in group]
+        known_ids, other_ids = ([one for cell in cells for one in groups[cell][group]] for group in (_KNOWN, _OTHER))
+        apart = {side: of.difference(cells) for side, of in numbers.items()}
+        own, others = (apart.get(side) for side in ("model", "control"))
         rows.append(
             (
                 inputs.labels[line],
                 axiom,
-                len({inputs.clusters[one] for one in inside}),
-                sum(group == _KNOWN for group in inside.values()) / len(inside),
-                *(_mean(draws, groups, sizes, cells, group) for group in (_KNOWN, _OTHER)),
-                _estimate(own, len(inside)),
+                len({inputs.clusters[one] for one in ids}),
+                len(known_ids) / len(ids),
+                *(numbers["model"].mean(some) for some in (known_ids, other_ids)),
+                _estimate(own, len(ids)),
                 inputs.labels[control] if control else None,
-                _estimate(others, len(inside)),
-                _estimate(beyond, len(inside)),
+                _estimate(others, len(ids)),
+                _estimate(None if own is None or others is None else own - others, len(ids)),
             )
         )
     strata: list[TableRow] = [
         (
             inputs.labels[line],
             *(axiom, stratum),
-            *(
-                cell
-                for group in (_KNOWN, _OTHER)
-                for cell in (
-                    sizes[axiom, stratum, group],
-                    _estimate(draws.get((axiom, stratum, group, "model")), sizes[axiom, stratum, group]),
-                )
-            ),
-            _estimate(_pooled_difference(draws, sizes, [(axiom, stratum)], "model"), None),
+            *(part for ids in groups[axiom, stratum].values() for part in (len(ids), numbers["model"].mean(ids))),
+            _estimate(numbers["model"].difference([(axiom, stratum)]), None),
         )
         for axiom in axioms
         for stratum in STRATA
-        if sizes[axiom, stratum, _KNOWN] + sizes[axiom, stratum, _OTHER]
+        if (axiom, stratum) in groups
     ]
     return rows, strata, [_sentence(rows[-1])]
 
 
-def _pooled_difference(
-    draws: Mapping[Key, FloatArray], sizes: Mapping[Key, int], cells: Sequence[tuple[str, str]], side: str
-) -> FloatArray | None:
-    """Average the differences of strata, weighted by a·b / (a + b); None if no stratum has both groups.
+class _Resamples:
+    """Sums of right answers by stratum and group, for one line and for bootstrap resamples of clusters.
 
-    Strata that a resample has no clusters of do not count in it.
+    Lines with the same seed and clusters share the resamples, which makes their differences paired.
     """
-    total: FloatArray | None = None
-    weights: FloatArray | float = 0.0
-    for cell in cells:
-        first, second = (draws.get((*cell, group, side)) for group in (_KNOWN, _OTHER))
-        if first is None or second is None:
-            continue
-        a, b = (sizes[(*cell, group)] for group in (_KNOWN, _OTHER))
-        apart = first - second
-        weight = np.where(np.isnan(apart), 0.0, a * b / (a + b))
-        total = (0.0 if total is None else total) + weight * np.nan_to_num(apart)
-        weights = weights + weight
-    if total is None:
-        return None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        pooled: FloatArray = total / weights
-    return pooled
 
+    def __init__(
+        self,
+        inputs: AnalysisInput,
+        line: Line,
+        groups: Mapping[Cell, Mapping[str, Sequence[str]]],
+        cluster: Mapping[str, int],
+        seed: int,
+    ) -> None:
+        self.seed, self.cluster = seed, cluster
+        columns = [(cell, group, ids) for cell, of in groups.items() for group, ids in of.items()]
+        rows = {name: row for row, name in enumerate(sorted({cluster[one] for *_, ids in columns for one in ids}))}
+        sums = np.zeros((len(rows), 2 * len(columns)))
+        self.clusters: dict[tuple[Cell, str], set[int]] = {}
+        self.right: dict[str, float] = {}
+        for place, (cell, group, ids) in enumerate(columns):
+            answered = [one for one in ids if one in inputs.usable[line]]
+            right = inputs.right_probabilities(line, answered) if answered else np.zeros(0)
+            self.right.update(zip(answered, right.tolist(), strict=True))
+            own = [rows[cluster[one]] for one in answered]
+            np.add.at(sums, (own, 2 * place), right)
+            np.add.at(sums, (own, 2 * place + 1), 1.0)
+            self.clusters[cell, group] = set(own)
+        drawn = [resampled_sums(sums, seed=seed, resamples=RESAMPLES)] if len(rows) > 1 else []
+        totals = np.concatenate([sums.sum(axis=0)[None, :], *drawn])
+        self.sums = {column[:2]: totals[:, 2 * place] for place, column in enumerate(columns)}
+        self.counts = {column[:2]: totals[:, 2 * place + 1] for place, column in enumerate(columns)}
 
-def _mean(
-    draws: Mapping[Key, FloatArray],
-    groups: Mapping[Key, Group],
-    sizes: Mapping[Key, int],
-    cells: Sequence[tuple[str, str]],
-    group: str,
-) -> Estimate | None:
-    """Estimate the mean over all questions of a group, from the resampled means of its strata."""
-    keys = [(*cell, group, "model") for cell in cells if (*cell, group, "model") in groups]
-    if not keys:
-        return None
-    counts = np.array([sizes[key[:3]] for key in keys], dtype=np.float64)[:, None]
-    means = np.stack([draws[key] for key in keys])
-    counts = np.where(np.isnan(means), 0.0, counts)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (counts * np.nan_to_num(means)).sum(axis=0) / counts.sum(axis=0)
-    return estimate_from_draws(mean, sum(sizes[key[:3]] for key in keys))
+    def mean(self, ids: Sequence[str]) -> Estimate | None:
+        """Estimate the share of right answers; None without answers."""
+        answered = [one for one in ids if one in self.right]
+        if not answered:
+            return None
+        values = np.array([self.right[one] for one in answered])
+        clusters = np.array([self.cluster[one] for one in answered], dtype=np.int64)
+        return estimate(clustered_interval(values, clusters, seed=self.seed), len(answered))
+
+    def difference(self, cells: Sequence[Cell]) -> FloatArray | None:
+        r"""Return the difference of both groups within strata, and that of each resample.
+
+        .. math:: \sum_s w_s (\bar k_s - \bar u_s) / \sum_s w_s, \quad w_s = a_s b_s / (a_s + b_s)
+
+        with the numbers a of questions with known premises and b of others. A stratum without one of the groups does
+        not count. None if no stratum counts; there are no resamples if a group has only one cluster.
+        """
+        total = weights = np.zeros(1)
+        compared: dict[str, set[int]] = {_KNOWN: set(), _OTHER: set()}
+        for cell in cells:
+            first, second = (self.counts[cell, group] for group in (_KNOWN, _OTHER))
+            if not (first[0] and second[0]):
+                continue
+            for group, names in compared.items():
+                names |= self.clusters[cell, group]
+            both = (first > 0) & (second > 0)
+            means = [
+                np.divide(self.sums[cell, group], self.counts[cell, group], out=np.zeros(len(both)), where=both)
+                for group in (_KNOWN, _OTHER)
+            ]
+            weight = np.divide(first * second, first + second, out=np.zeros(len(both)), where=both)
+            total, weights = total + weight * (means[0] - means[1]), weights + weight
+        if not weights[0]:
+            return None
+        apart: FloatArray = np.divide(total, weights, out=np.full(len(total), np.nan), where=weights > 0)
+        if min(map(len, compared.values())) < 2:
+            apart[1:] = np.nan
+        return apart
 
 
 def _estimate(draws: FloatArray | None, n: int | None) -> Estimate | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.schemas import PREMISES, make_table
 
 Item = TypeVar("Item")
 
@@ -34,6 +35,8 @@ class ReportData:
     """Content of analyses.json."""
     calibration: Sequence[Mapping[str, Any]] = ()
     """Content of calibration.json: calibration cards of the run's probes."""
+    premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
+    """Stated facts at the bottom of the proofs of reasoning questions."""
     domains: Sequence[str] = ()
     """Domains in the order of the question card."""
 

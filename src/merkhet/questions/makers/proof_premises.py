@@ -101,21 +101,28 @@ def create_premise_sentences(builder: QuestionBuilder) -> None:
 
 
 def read_premises(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
-    """Return the premises of reasoning questions: the stated facts at the bottom of each proof, with step and axiom."""
+    """Return the premises of reasoning questions: the stated facts at the bottom of each proof.
+
+    A fact without a template is worded by its names and its predicate.
+    """
     builder.tables.load(
         "questions_with_proofs",
         questions.filter(pc.is_valid(questions["rule"])).select(["question_id", "facts", "rule"]),
     )
     comparison = sql_literal(COMPARISON)
     table = builder.tables.arrow(
-        f"""select p.question_id, p.fact_id, p.step, p.axiom, s.sentence from (
+        f"""select p.question_id, p.fact_id, p.step, p.axiom, coalesce(s.sentence, concat_ws(' · ',
+            coalesce(a.name, f.subject), f.predicate, coalesce(b.name, v.text, f.object))) as sentence
+        from (
             select q.question_id, n.fact_id, n.step, n.axiom
             from (select question_id, facts[1] as conclusion from questions_with_proofs where rule != {comparison}) q
             join proof_facts n on n.conclusion = q.conclusion where n.stated
             union all
             select question_id, fact_id, 1 as step, {comparison} as axiom from (
                 select question_id, unnest(facts) as fact_id from questions_with_proofs where rule = {comparison}) c
-        ) p left join premise_sentences s on s.fact_id = p.fact_id
+        ) p join facts f on f.fact_id = p.fact_id left join premise_sentences s on s.fact_id = p.fact_id
+        left join named a on a.entity = f.subject left join named b on b.entity = f.object
+        left join value_texts v on v.value = f.value
         order by p.question_id, p.step, p.fact_id"""
     )
     return validate(PREMISES, table)
