@@ -138,6 +138,10 @@ class Kmir(Suite):
         """Build the questions on ``engine``; None uses DuckDB in this process."""
         return build(study, home, engine)
 
+    def asked_tasks(self, study: Study) -> tuple[str, ...]:
+        """Return the tasks of a study; open-book questions are asked if the study names them."""
+        return _tasks_to_make(study.tasks, KmirOptions.of(study).books)
+
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
         """Read the published KMIR files."""
         return read_published(place)
