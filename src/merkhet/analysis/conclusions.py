@@ -92,7 +92,11 @@ def conclusions(inputs: AnalysisInput) -> Analysis | None:
 
 
 def _is_control(inputs: AnalysisInput, line: Line) -> bool:
-    return line.model in inputs.baselines or line.model.startswith(RANDOM_PREFIX)
+    return line.model in inputs.baselines or _is_untrained(inputs, line)
+
+
+def _is_untrained(inputs: AnalysisInput, line: Line) -> bool:
+    return line.model.startswith(RANDOM_PREFIX) and line.model not in inputs.trained
 
 
 def find_control(inputs: AnalysisInput, line: Line) -> Line | None:
@@ -103,7 +107,7 @@ def find_control(inputs: AnalysisInput, line: Line) -> Line | None:
 
     def rank(other: Line) -> tuple[bool, bool, bool, bool]:
         same_shape = other.model == f"{RANDOM_PREFIX}{line.model.removesuffix(', tuned')}"
-        untrained = other.model.startswith(RANDOM_PREFIX)
+        untrained = _is_untrained(inputs, other)
         asked_alike = (other.probe, other.method) == (line.probe, line.method)
         return not same_shape, not untrained, not asked_alike, other.model == "random"
 
