@@ -49,6 +49,10 @@ def open_books(builder: QuestionBuilder) -> list[str]:
     total, opened = (
         builder.rows(f"select count(distinct conclusion) from {table}")[0][0] for table in ("closed_book", "opened")
     )
+    for table in ("closed_book", "opened", "shown_premises", "proof_names", "shelf"):
+        builder.tables.drop(table)
+    for table in ("unrelated_tried", "unrelated_fitting", "unrelated"):
+        builder.tables.drop(table)
     if total == opened:
         return []
     return [f"open book: left out {total - opened:,} of {counted(total, 'conclusion')}, whose premises cannot be shown"]

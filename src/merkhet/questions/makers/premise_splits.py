@@ -37,11 +37,22 @@ def assign_premise_splits(builder: QuestionBuilder) -> list[str]:
     [(total,)] = builder.rows("select count(distinct fact_id) from concluded")
     builder.create_table("concluded", "select c.* from concluded c anti join straddling x on x.conclusion = c.fact_id")
     dropped = builder.tables.count("straddling")
+    hubs = builder.tables.count("hub_facts")
+    for table in (
+        "fact_pairs",
+        "links",
+        "hub_facts",
+        "hub_pairs",
+        "connecting",
+        "components",
+        "merged",
+        "assigned_pairs",
+    ):
+        builder.tables.drop(table)
     if not total:
         return []
     counts = dict(builder.rows("select split, count(distinct fact_id) from concluded group by split"))
     left = join_phrases([f"{counts.get(split, 0):,} in {split}" for split in builder.options.shares or ()])
-    hubs = builder.tables.count("hub_facts")
     return [
         f"{dropped:,} of {counted(total, 'conclusion')} left out, because their premises are in several splits; {left} "
         f"remain. {counted(hubs, 'premise')} of more than {MAX_CONCLUSIONS} conclusions each, in "

@@ -98,6 +98,7 @@ def create_premise_sentences(builder: QuestionBuilder) -> None:
             f"select fact_id, s, o, {sentence} as sentence from premise_words "
             f"where rel in ({', '.join(map(str, some))})",
         )
+    builder.tables.drop("premise_words")
 
 
 def read_premises(builder: QuestionBuilder, questions: pa.Table) -> pa.Table:
