@@ -384,7 +384,7 @@ def test_properties_that_are_said_alike_are_one_question_that_both_rely_on() -> 
     made = make_ontology_questions(both, OntologyOptions(templates=("manual",), conjunctions=("manual",)))
     assert made.about["counts"]["DM"] == {"test": 2}
     ids = set(made.questions["question_id"].to_pylist())
-    assert all(row["first"] and ids.issuperset(row["first"]) for row in made.premises.to_pylist())
+    assert all(row["first"] and ids.issuperset(row["first"]) for row in made.premise_questions.to_pylist())
     assert not any("could not be asked" in remark for remark in made.about["remarks"])
 
 

@@ -13,13 +13,16 @@ from test_relational import OPTIONS, RULES, World, made_from, rows_of, schema_of
 
 from merkhet.api import build
 from merkhet.core.errors import InputError
+from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.engines.open_engine import open_tables
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.questions.makers import distractors
-from merkhet.questions.makers.make_questions import make_benchmark
+from merkhet.questions.makers.make_questions import TASKS, make_benchmark
+from merkhet.questions.makers.open_book import OPEN_BOOK
 from merkhet.questions.makers.question_builder import MakerOptions
 
-PARTS = ("questions", "candidates", "facts", "frequencies", "entities")
+PARTS = ("questions", "candidates", "facts", "frequencies", "entities", "premises")
+EVERY_TASK = (*TASKS, OPEN_BOOK)
 
 
 @pytest.fixture(scope="module")
@@ -33,16 +36,18 @@ def world(tmp_path_factory):
 def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch):
     store, schema = world
     monkeypatch.setattr(distractors, "MAX_POOL_FACTS", 12)
-    here = made_from(store, schema, 1)
+    options = MakerOptions("kmir", seed=1, **OPTIONS)
+    with KnowledgeBase.open(store) as knowledge:
+        here = make_benchmark(DuckTables(knowledge.connection), schema, options, EVERY_TASK)
     with (
         KnowledgeBase.open(store) as knowledge,
         open_tables(knowledge.connection, LOCAL, ("facts", "names")) as tables,
     ):
-        there = make_benchmark(tables, schema, MakerOptions("kmir", seed=1, **OPTIONS))
+        there = make_benchmark(tables, schema, options, EVERY_TASK)
     for part in PARTS:
         assert getattr(here, part).equals(getattr(there, part)), part
     assert here.about == there.about
-    assert {row["task"] for row in here.questions.to_pylist()} == {"completion", "distinction", "checking", "reasoning"}
+    assert {row["task"] for row in here.questions.to_pylist()} == set(EVERY_TASK)
 
 
 def test_some_facts_are_asked_about_and_all_say_what_is_right(world):

@@ -8,9 +8,9 @@ from typing import Any
 
 from all_cases import check_all
 
-from merkhet.core.schemas import QUESTIONS, make_table
+from merkhet.core.schemas import PREMISES, QUESTIONS, make_table
 from merkhet.questions.question_files import QuestionSet
-from merkhet.questions.sampling import draw_questions
+from merkhet.questions.sampling import add_premise_facts, draw_questions
 
 Item = tuple[str, str]
 
@@ -83,3 +83,35 @@ def test_another_seed_draws_other_items() -> None:
     ]
     pool = make_table(QUESTIONS, rows)
     assert len({tuple(draw_questions(pool, 5, seed)["question_id"].to_pylist()) for seed in range(4)}) == 4
+
+
+def test_the_completion_questions_of_the_premises_of_drawn_conclusions_are_added() -> None:
+    rows = [
+        {"question_id": f"{task[:2]} {fact} {kind}", "task": task, "prompt": f"{task} {fact} {kind} [MASK]"}
+        | {"answers": ["a"], "target": "a", "choices": ["a", "b"], "facts": facts, "qset": fact}
+        for task, fact, facts in (
+            *(("completion", f"f{number}", [f"f{number}"]) for number in range(4)),
+            *(("checking", f"f{number}", [f"f{number}"]) for number in range(4)),
+            ("reasoning", "c0", ["c0", "f0", "c1"]),
+            ("reasoning", "c1", ["c1", "f1", "f2"]),
+            ("completion", "none", []),
+        )
+        for kind in range(2)
+    ]
+    pool = make_table(QUESTIONS, rows)
+    below = {"c0": ["f0", "f1", "f2"], "c1": ["f1", "f2"]}
+    premises = make_table(
+        PREMISES,
+        [
+            {"question_id": f"re {name} {kind}", "fact_id": fact, "step": 1, "axiom": "chain"}
+            for name, facts in below.items()
+            for fact in facts
+            for kind in range(2)
+        ],
+    )
+    drawn = pool.filter([row["question_id"] in ("re c0 0", "co f0 1", "ch f3 0") for row in pool.to_pylist()])
+    added = add_premise_facts(drawn, pool, premises)["question_id"].to_pylist()
+    assert sorted(added) == sorted(
+        ["re c0 0", "ch f3 0", *(f"co f{number} {kind}" for number in range(3) for kind in range(2))]
+    )
+    assert add_premise_facts(pool, pool, premises).equals(pool)

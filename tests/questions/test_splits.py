@@ -159,3 +159,56 @@ def test_what_straddles_is_refused_with_both_questions():
             ),
         ],
     )
+
+
+PROVED = make_table(
+    FACTS,
+    [
+        {"fact_id": "f_lies", "subject": "Lille", "predicate": "city in", "object": "France"},
+        {"fact_id": "f_pays", "subject": "France", "predicate": "currency", "object": "euro"},
+        {"fact_id": "f_tender", "subject": "euro", "predicate": "tender of", "object": "France"},
+        {"fact_id": "f_axiom", "subject": "city currency", "predicate": "rdfs:subPropertyOf", "object": "money"},
+        {"fact_id": "f_rule", "subject": "a", "predicate": "b", "object": "c", "source": "rules/rules.yaml"},
+        {
+            **{"fact_id": "f_city", "subject": "Lille", "predicate": "city currency", "object": "euro"},
+            **{"rule": "chain", "premises": ["f_lies", "f_pays", "f_rule"]},
+        },
+        {
+            **{"fact_id": "f_money", "subject": "Lille", "predicate": "money", "object": "euro"},
+            **{"rule": "rdfs7", "premises": ["f_city", "f_axiom"]},
+        },
+    ],
+)
+CONCLUDED = {"rule": "Sub-relation"}
+
+
+def test_premises_of_a_proof_belong_to_the_split_of_the_conclusion() -> None:
+    """f_money follows from f_city, and this from f_lies and f_pays; f_tender is about the pair of f_pays."""
+    asked_here = ("test", ["f_money", "f_city"], CONCLUDED)
+
+    def stands(rows):
+        check_splits(asked(*rows), PROVED, premises=True)
+
+    check_all(
+        stands,
+        [
+            [asked_here, ("test", ["f_lies"], {}), ("test", ["f_pays"], {})],
+            [asked_here, ("train", ["f_axiom"], {}), ("train", ["f_rule"], {})],
+            [asked_here, (None, ["f_pays"], {})],
+        ],
+    )
+
+    def straddles(rows):
+        check_splits(asked(*rows), PROVED)
+        with pytest.raises(InputError, match=r"and so do those of its conclusions|facts about the same two entities"):
+            check_splits(asked(*rows), PROVED, premises=True)
+
+    check_all(
+        straddles,
+        [
+            [asked_here, ("train", ["f_lies"], {})],
+            [asked_here, ("dev", ["f_pays"], {})],
+            [asked_here, ("train", ["f_tender"], {})],
+            [("test", ["f_city", "f_lies", "f_pays"], {"rule": "SubOP(OPChain)"}), ("train", ["f_pays"], {})],
+        ],
+    )

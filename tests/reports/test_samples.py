@@ -5,13 +5,13 @@ import random
 from linguistic_runs import HEADLINE, make_answers, make_questions
 from report_pages import Page
 
-from merkhet.core.schemas import ANSWERS, QUESTIONS, SCORES, make_table
+from merkhet.core.schemas import ANSWERS, PREMISES, QUESTIONS, SCORES, make_table
 from merkhet.questions.question_files import QuestionSet
 from merkhet.reports.html_report import render_html
 from merkhet.reports.report_data import ReportData
 
 
-def shown(questions, answers):
+def shown(questions, answers, **tables):
     """What a reader sees of the questions as they were asked."""
     headline = [{"task": task, "metric": metric.name} for task, metric in HEADLINE]
     data = ReportData(
@@ -24,6 +24,7 @@ def shown(questions, answers):
         candidates=questions.candidate_sets(),
         answers=make_table(ANSWERS, answers),
         findings={},
+        **tables,
     )
     html = render_html(data)
     part = html[html.index('<section id="questions">') : html.index('<section id="unusable">')]
@@ -66,3 +67,27 @@ def test_a_tag_is_there_once():
     text = shown(questions, make_answers(questions, {"bert": 0.5}))
     assert "candidatesC" in text.replace("D", "C").replace("P", "C").replace("U", "C")
     assert not any(f"candidates{name}{name}" in text for name in ("C", "D", "P", "U", "ND"))
+
+
+def test_the_premises_of_a_conclusion_stand_under_its_question():
+    row = {"task": "reasoning", "prompt": "Lille pays with the [MASK].", "answers": ["euro"], "target": "euro"}
+    row |= {"choices": ["euro", "yen"], "rule": "SubOP(OPChain)", "question_id": "q", "facts": ["f_3", "f_1", "f_2"]}
+    answer = {
+        "question_id": "q",
+        "model": "m",
+        "probe": "rank",
+        "method": "mean",
+        "gold_ranks": [1.0],
+        "golds": ["euro"],
+    }
+    answer |= {"ranked": [{"candidate": "euro", "score": 0.9}]}
+    sentences = {"f_1": "Lille is a city in <b>France</b>.", "f_2": "France pays with the euro."}
+    premises = [
+        {"question_id": "q", "fact_id": "f_1", "step": 1, "axiom": "SubOP(OPChain)", "sentence": sentences["f_1"]},
+        {"question_id": "q", "fact_id": "f_2", "step": 2, "axiom": "EquivalentOP", "sentence": sentences["f_2"]},
+        {"question_id": "other", "fact_id": "f_9", "step": 1, "axiom": "InverseOP", "sentence": "Nothing."},
+    ]
+    questions = QuestionSet(make_table(QUESTIONS, [row]))
+    text = shown(questions, [answer], premises=make_table(PREMISES, premises))
+    told = "Followsfrom:Lilleisacityin<b>France</b>.Francepayswiththeeuro.EquivalentOP"
+    assert told in text and "Nothing" not in text and "Followsfrom" not in shown(questions, [answer])

@@ -32,7 +32,10 @@ def test_a_limit_is_a_number_of_whole_items(suite: str, made_once: Callable[...,
     asked = asked_questions(suite, folder, LIMIT)
     every, drawn = items_of(asked_questions(suite, folder, None)), items_of(asked)
     needed = {
-        name for row in asked.premises.to_pylist() for column in ("first", "second") for name in row[column] or ()
+        name
+        for row in asked.premise_questions.to_pylist()
+        for column in ("first", "second")
+        for name in row[column] or ()
     }
     assert drawn.keys() == every.keys()
     for task, items in drawn.items():
@@ -49,7 +52,7 @@ def test_a_limit_keeps_every_premise_setting(made_once: Callable[..., Path]) -> 
     def settings(limit: int | None) -> set[tuple[str, str]]:
         asked = asked_questions("ontoprobe", folder, limit)
         tasks = {row["question_id"]: row["task"] for row in asked.questions.to_pylist()}
-        shown = asked.premises.to_pylist()
+        shown = asked.premise_questions.to_pylist()
         return {(tasks[row["question_id"]], row["shown"]) for row in shown if row["question_id"] in tasks}
 
     assert len({setting for task, setting in settings(None) if task == "rdfs9"}) == 5

@@ -96,7 +96,7 @@ def test_every_task_is_asked_by_the_six_scorings_and_both_kinds_of_templates(fin
 
 
 def test_every_setting_of_premises_has_its_score_and_they_partition_the_questions(finished):
-    shown = {row["question_id"]: row["shown"] for row in finished.questions.premises.to_pylist()}
+    shown = {row["question_id"]: row["shown"] for row in finished.questions.premise_questions.to_pylist()}
     for rule in RULES:
         by_setting = {row["premises"]: row["n"] for row in rows(finished, model="tiny", task=rule, metric="mrr")}
         whole = by_setting.pop(None)

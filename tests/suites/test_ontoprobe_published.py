@@ -88,7 +88,7 @@ def made(published):
 
 @pytest.fixture(scope="module")
 def rows(made):
-    shown = {row["question_id"]: row["shown"] for row in made.premises.to_pylist()}
+    shown = {row["question_id"]: row["shown"] for row in made.premise_questions.to_pylist()}
     return [{**row, "shown": shown.get(row["question_id"])} for row in made.questions.to_pylist()]
 
 
@@ -203,7 +203,7 @@ def test_compat_gives_the_released_texts(published) -> None:
     found = make_ontology_questions(published, options)
     asked = found.questions.to_pylist()
     by_rule = defaultdict(set)
-    controls = {row["question_id"] for row in found.premises.to_pylist() if row["shown"] == "other"}
+    controls = {row["question_id"] for row in found.premise_questions.to_pylist() if row["shown"] == "other"}
     for row in asked:
         if row["question_id"] not in controls:
             by_rule[row["task"]].add(row["prompt"])

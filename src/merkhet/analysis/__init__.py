@@ -16,6 +16,10 @@ ANALYSES = Registry(
             "merkhet.analysis.consistency:consistency",
             "Q-sets all, partly and not at all right, compared with independent answers",
         ),
+        "conclusions": (
+            "merkhet.analysis.conclusions:conclusions",
+            "conclusions whose premises a model knows against others, by axiom; closed book against open book",
+        ),
         "compression": (
             "merkhet.analysis.compression:compression",
             "models against their distilled versions: difference, share of the score and of Q-sets kept",

@@ -15,17 +15,16 @@ from merkhet.metrics.bootstrap import clustered_interval
 from merkhet.metrics.ranks import FloatArray
 
 ALL_TASKS = "all tasks"
-CONCLUSIONS = "conclusions with their premises"
-"""Q-sets that join the questions about an inferred fact with the questions about the facts that it follows from."""
+WITH_PREMISES = "conclusions and premises"
 
 _EXPLANATION = (
     "A Q-set holds all questions about one fact: paraphrases, and questions for its different slots. Within a task, "
     "and over all tasks, Q-sets of at least two answered questions are counted as all, partly or not at all right. An "
     "answer is right if it equals a right answer up to case, punctuation and articles; if several are tied for the "
-    "first rank, it counts by the probability of drawing a right one. A conclusion with its premises is the set of "
-    "the questions about an inferred fact and about the facts that it follows from. “If independent” is the share "
-    "expected if each question were answered independently with its task's accuracy: a consistent model has more "
-    "Q-sets all right, and more none right."
+    "first rank, it counts by the probability of drawing a right one. “If independent” is the share expected if each "
+    "question were answered independently with its task's accuracy: a consistent model has more Q-sets all right, and "
+    "more none right. The Q-sets “conclusions and premises” join the closed-book questions about a conclusion with the "
+    "completion questions of all premises of its proof."
 )
 _COLUMNS = make_columns(
     *("Model", "Task", "Q-sets:count", "questions right:share", "all right:share", "if independent:share"),
@@ -58,7 +57,7 @@ def consistency(inputs: AnalysisInput) -> Analysis | None:
 def question_sets(inputs: AnalysisInput) -> dict[str, list[list[str]]]:
     """Group question ids by Q-set, within each task and, if there are several tasks, over all tasks.
 
-    Conclusions whose premises are asked about are grouped with the questions about their premises, too.
+    Further Q-sets join the questions about a conclusion with the completion questions of its premises.
     """
     by_task: dict[str, dict[str, list[str]]] = {task: defaultdict(list) for task in inputs.tasks}
     together: dict[str, list[str]] = defaultdict(list)
@@ -67,33 +66,31 @@ def question_sets(inputs: AnalysisInput) -> dict[str, list[list[str]]]:
             by_task[row["task"]][row["qset"]].append(row["question_id"])
             together[row["qset"]].append(row["question_id"])
     sets = {task: list(groups.values()) for task, groups in by_task.items()}
-    conclusions = _conclusions_with_premises(inputs)
-    sets |= {CONCLUSIONS: conclusions} if conclusions else {}
-    return sets | ({ALL_TASKS: list(together.values())} if len(by_task) > 1 else {})
+    joined = _sets_with_premises(inputs)
+    return (
+        sets
+        | ({WITH_PREMISES: joined} if joined else {})
+        | ({ALL_TASKS: list(together.values())} if len(sets) > 1 else {})
+    )
 
 
-def _conclusions_with_premises(inputs: AnalysisInput) -> list[list[str]]:
-    """Group the questions about each inferred fact with the questions about its premises.
-
-    The facts of a question about a conclusion are the conclusion and its premises. Conclusions without a question about
-    a premise are left out.
-    """
-    about: dict[str, list[str]] = defaultdict(list)
+def _sets_with_premises(inputs: AnalysisInput) -> list[list[str]]:
+    """Return Q-sets of closed-book questions about a conclusion and completion questions of its premises."""
+    if not inputs.premises:
+        return []
+    about_fact: dict[str, list[str]] = defaultdict(list)
     conclusions: dict[str, list[str]] = defaultdict(list)
-    premises: dict[str, dict[str, None]] = defaultdict(dict)
     for row in inputs.questions:
-        facts = list(row["facts"] or ())
-        if row["rule"] is not None and len(facts) > 1 and row["qset"] == facts[0]:
-            conclusions[facts[0]].append(row["question_id"])
-            premises[facts[0]] |= dict.fromkeys(facts[1:])
-        elif len(facts) == 1:
-            about[facts[0]].append(row["question_id"])
-    groups = []
-    for fact, question_ids in conclusions.items():
-        of_premises = [question_id for premise in premises[fact] for question_id in about[premise]]
-        if of_premises:
-            groups.append([*question_ids, *of_premises])
-    return groups
+        if row["task"] == "completion" and row["facts"]:
+            about_fact[row["facts"][0]].append(row["question_id"])
+        elif row["task"] == "reasoning" and row["qset"] is not None and row["question_id"] in inputs.premises:
+            conclusions[row["qset"]].append(row["question_id"])
+    joined = []
+    for questions in conclusions.values():
+        facts = [fact for fact, _ in inputs.premises[questions[0]]]
+        if all(fact in about_fact for fact in facts):
+            joined.append([*questions, *(question for fact in facts for question in about_fact[fact])])
+    return joined
 
 
 def answered_sets(inputs: AnalysisInput, line: Line, groups: Sequence[Sequence[str]]) -> list[list[str]]:

@@ -154,6 +154,8 @@ class AnalysisInput:
     """Names of the models that are baselines."""
     data_card: Mapping[str, Any] = field(default_factory=dict)
     """Metadata of the questions: ``domains`` (names in order), ``knowledge_types`` (by domain) and ``names``."""
+    premises: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Stated facts at the bottom of a conclusion's proof, as pairs of fact id and axiom, by question id."""
     entities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Entity names in a question's prompt, by question id, if the suite records them."""
     options: AnalysisOptions = field(default_factory=AnalysisOptions)

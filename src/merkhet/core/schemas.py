@@ -137,11 +137,18 @@ ENTITIES = TableKind(
 )
 PREMISES = TableKind(
     "premises",
+    pa.schema([*_strings("question_id", "fact_id"), ("step", pa.int32()), *_strings("axiom", "sentence")]),
+    required=frozenset({"question_id", "fact_id", "step", "axiom"}),
+)
+"""Stated facts at the bottom of a conclusion's proof."""
+PREMISE_QUESTIONS = TableKind(
+    "premise_questions",
     pa.schema([*_strings("question_id", "shown"), ("first", _STRINGS), ("second", _STRINGS), ("memory", pa.string())]),
     required=frozenset({"question_id", "shown", "first", "second", "memory"}),
     unique="question_id",
     defaults={"first": [], "second": [], "memory": "half"},
 )
+"""Which of a rule's two premises a question shows, and the questions that ask for each premise alone."""
 PAIRS = TableKind(
     "pairs",
     pa.schema([*_strings("task", "relation", "first", "second"), ("holds", pa.bool_())]),

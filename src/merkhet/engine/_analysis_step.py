@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -118,16 +119,26 @@ def make_analysis_input(
     questions: QuestionSet, *, questions_by_id: Mapping[str, Question] | None = None, **fields: Any
 ) -> AnalysisInput:
     """Make the input of analyses from a question set; ``fields`` are the remaining fields of the input."""
-    facts = questions.facts.select(["fact_id", "subject", "object", "domain"])
+    facts = questions.facts.select(["fact_id", "subject", "object", "domain", "rule"])
     return AnalysisInput(
         questions=LazyRows(questions.questions.num_rows, questions.questions.to_pylist),
         questions_by_id=questions.by_id() if questions_by_id is None else questions_by_id,
         clusters=questions.clusters(),
         facts=LazyRows(facts.num_rows, facts.to_pylist),
         data_card=questions.about,
+        premises=_premises_by_question(questions),
         entities={row["question_id"]: tuple(row["entities"]) for row in questions.entities.to_pylist()},
         **fields,
     )
+
+
+def _premises_by_question(questions: QuestionSet) -> dict[str, tuple[tuple[str, str], ...]]:
+    table = questions.premises
+    premises: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    columns = (table[name].to_pylist() for name in ("question_id", "fact_id", "axiom"))
+    for question_id, fact_id, axiom in zip(*columns, strict=True):
+        premises[question_id].append((fact_id, axiom))
+    return {question_id: tuple(facts) for question_id, facts in premises.items()}
 
 
 def is_available_analysis(name: str) -> bool:

@@ -48,6 +48,7 @@ class RunCollection:
         return QuestionSet(
             concat_distinct([run.questions.questions for run in self.runs], "question_id"),
             concat_distinct([run.questions.candidates for run in self.runs], "candidate_set"),
+            premises=_concat_premises([run.questions.premises for run in self.runs]),
         )
 
     @cached_property
@@ -190,6 +191,15 @@ def run_labels(folders: Sequence[Path]) -> tuple[str, ...]:
             for path, label in zip(paths, labels, strict=True)
         ]
     return tuple(labels)
+
+
+def _concat_premises(tables: Sequence[pa.Table]) -> pa.Table:
+    """Concatenate the premises of several runs; those of a question are taken from the first run that has it."""
+    first, *others = tables
+    for table in others:
+        is_known = pc.is_in(table["question_id"], first["question_id"].combine_chunks())
+        first = pa.concat_tables([first, table.filter(pc.invert(is_known))])
+    return first
 
 
 def _distinct(items: Iterable[Any]) -> list[Any]:

@@ -47,7 +47,7 @@ def make_asking_steps(resolved: ResolvedStudy) -> AskingSteps:
         asks += [make_ask_step(resolved, number, choice) for choice in select_probes(model, study.probes)]
         if study.learning is None or model.kind not in ("masked", "causal"):
             continue
-        for task in study.tasks or resolved.suite.tasks:
+        for task in resolved.suite.asked_tasks(study):
             learn, *tuned_asks = _tune_and_ask(resolved, number, task)
             learns.append(learn)
             asks += tuned_asks

@@ -31,7 +31,7 @@ from merkhet.questions.question_files import (
     read_questions,
     write_questions,
 )
-from merkhet.questions.sampling import add_premise_questions, draw_questions
+from merkhet.questions.sampling import add_premise_facts, add_premise_questions, draw_questions
 from merkhet.questions.splits import check_splits
 from merkhet.questions.training_pairs import find_training_pairs
 
@@ -122,11 +122,19 @@ def _split_questions(suite: Suite, question_set: QuestionSet, study: Study) -> t
             f"choose one with --set options.split={splits[0]}"
         )
     if study.limit is not None:
-        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), asked, question_set.premises)
+        pool, asked = asked, draw_questions(asked, study.limit, study.seed)
+        asked = add_premise_questions(asked, pool, question_set.premise_questions)
+        if options.asks_premises:
+            asked = add_premise_facts(asked, pool, question_set.premises)
     training_splits = pa.array([name for name in TRAINING_SPLITS if name != split])
     training = table.filter(pc.is_in(table["split"], training_splits)) if study.trains else empty
     if study.trains and study.data is not None and not options.allows_leaks:
-        check_splits(pa.concat_tables([asked, training]), question_set.facts, pairs=suite.splits_keep_pairs)
+        check_splits(
+            pa.concat_tables([asked, training]),
+            question_set.facts,
+            pairs=suite.splits_keep_pairs,
+            premises=question_set.about.get("split_by") == "premise",
+        )
     if study.learning is not None and study.learning.limit is not None:
         parts = [
             draw_questions(training.filter(pc.equal(training["split"], name)), study.learning.limit, study.seed)
@@ -214,9 +222,10 @@ def apply_limits(question_set: QuestionSet, study: Study) -> QuestionSet:
     asked = askable = table.filter(pc.invert(is_training)) if study.trains else table
     if study.tasks:
         asked = add_premise_questions(
-            asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), askable, question_set.premises
+            asked.filter(pc.is_in(asked["task"], pa.array(study.tasks))), askable, question_set.premise_questions
         )
     if study.limit is not None and SplitOptions.of(study).split is None:
-        asked = add_premise_questions(draw_questions(asked, study.limit, study.seed), askable, question_set.premises)
+        asked = draw_questions(asked, study.limit, study.seed)
+        asked = add_premise_questions(asked, askable, question_set.premise_questions)
     counts = add_unasked_counts(question_set.frequencies, table, asked, question_set.facts)
     return replace(question_set, questions=pa.concat_tables([asked, training]), frequencies=counts)

@@ -92,6 +92,7 @@ def report_data(
         scores=collection.scores,
         questions=questions.questions,
         candidates=questions.candidate_sets(),
+        premises=questions.premises,
         answers=collection.answers,
         findings=findings,
         analyses=analyses,

@@ -130,6 +130,7 @@ def write_report(context: StepContext[ReportParams, Nothing]) -> None:
         scores=read_table(SCORES, folder / "scores.parquet"),
         questions=questions.questions,
         candidates=questions.candidate_sets(),
+        premises=questions.premises,
         answers=read_table(ANSWERS, folder / "answers.parquet"),
         findings=read_json(folder / "findings.json"),
         analyses=read_json(folder / "analyses.json") if "analyses.json" in context.step.inputs else (),

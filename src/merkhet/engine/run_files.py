@@ -12,7 +12,7 @@ from merkhet.engine.plan import StepContext
 
 QUESTION_TABLES = (
     *("questions.parquet", "candidates.parquet", "facts.parquet", "frequencies.parquet", "entities.parquet"),
-    *("premises.parquet", "pairs.parquet", "controls.parquet", "about.json"),
+    *("premises.parquet", "premise_questions.parquet", "pairs.parquet", "controls.parquet", "about.json"),
 )
 """Files of the questions of a run, with their candidates, facts and other tables."""
 CALIBRATION = "calibration.json"

@@ -127,6 +127,10 @@ class Suite:
         """Return readable names of relations, by relation, for use in sentences."""
         return {}
 
+    def asked_tasks(self, study: Study) -> tuple[str, ...]:
+        """Return the tasks of a study: those that it names, or those of the suite."""
+        return tuple(study.tasks) or self.tasks
+
     def defaults_for(self, study: Study) -> Mapping[str, Any]:
         """Return default values of study keys that depend on the study itself."""
         return {}

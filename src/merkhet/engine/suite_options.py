@@ -64,6 +64,11 @@ class SplitOptions(SuiteOptions):
     )
 
     @property
+    def asks_premises(self) -> bool:
+        """Whether a limited run also asks the questions for the premises of drawn conclusions."""
+        return False
+
+    @property
     def allows_leaks(self) -> bool:
         """Whether splits of the study's data may share facts or prompts."""
         return self.leaks

@@ -44,6 +44,7 @@ def quality_filters(
     facts: Collection[str] = (),
     tasks: Sequence[str] = (),
     longest: int = MAX_ANSWER_TOKENS,
+    revealing: Sequence[str] = (),
 ) -> tuple[Filter, ...]:
     """Return the quality filters in their order of application: sensitive, length, self-answering, duplicates.
 
@@ -53,6 +54,7 @@ def quality_filters(
         facts: Ids of facts about excluded entities; questions from these facts are removed.
         tasks: Tasks in order of priority: a prompt that occurs in several tasks is kept in the first.
         longest: Maximum number of tokens in the target answer.
+        revealing: Tasks whose prompts may contain the answer.
     """
     by_reason = sensitive_words() if words is None else words
     phrases = sorted({*(phrase for group in by_reason.values() for phrase in group), *names})
@@ -67,7 +69,11 @@ def quality_filters(
             f"the answer asked for has at most {longest} words and punctuation marks",
             lambda table: pc.less_equal(pc.count_substring_regex(_combined(table["target"]), _TOKEN), longest),
         ),
-        Filter("self-answering", "no right answer of an open question occurs in its prompt", _hides_answer),
+        Filter(
+            "self-answering",
+            "no right answer of an open question occurs in its prompt",
+            lambda table: pc.or_(_hides_answer(table), pc.is_in(table["task"], pa.array(revealing, pa.string()))),
+        ),
         Filter(
             "duplicates",
             "a prompt is asked once, in the first of its tasks; where its answers differ, it is not asked at all",

@@ -22,6 +22,7 @@ from merkhet.core.schemas import (
     FACTS,
     FREQUENCIES,
     PAIRS,
+    PREMISE_QUESTIONS,
     PREMISES,
     QUESTIONS,
     TableKind,
@@ -42,7 +43,7 @@ _QUESTION_COLUMNS = [
     *("question_id", "task", "prompt", "answers", "target", "choices"),
     *("candidate_set", "language", "template", "words"),
 ]
-_COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES, PAIRS, CONTROLS)
+_COMPANIONS = (CANDIDATES, FACTS, FREQUENCIES, ENTITIES, PREMISES, PREMISE_QUESTIONS, PAIRS, CONTROLS)
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,8 @@ class QuestionSet:
     entities: pa.Table = field(default_factory=lambda: make_table(ENTITIES, []))
     """Names of entities in each question, if the question maker records them."""
     premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
+    """Stated facts at the bottom of the proof of each reasoning question."""
+    premise_questions: pa.Table = field(default_factory=lambda: make_table(PREMISE_QUESTIONS, []))
     """Premises shown in each question, and ids of the questions that test whether a model knows its premises."""
     pairs: pa.Table = field(default_factory=lambda: make_table(PAIRS, []))
     """Names in the statements that training questions ask a verdict on, and whether the statements hold."""

@@ -48,12 +48,24 @@ def draw_questions(questions: pa.Table, limit: int, seed: int) -> pa.Table:
     return validate(QUESTIONS, sample)
 
 
-def add_premise_questions(chosen: pa.Table, pool: pa.Table, premises: pa.Table) -> pa.Table:
+def add_premise_questions(chosen: pa.Table, pool: pa.Table, premise_questions: pa.Table) -> pa.Table:
     """Add the questions from ``pool`` that test whether a model knows the premises of the chosen questions."""
-    chosen_premises = premises.filter(pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks()))
+    is_chosen = pc.is_in(premise_questions["question_id"], chosen["question_id"].combine_chunks())
+    chosen_premises = premise_questions.filter(is_chosen)
     needed = {name for column in ("first", "second") for names in chosen_premises[column].to_pylist() for name in names}
     needed -= set(chosen["question_id"].to_pylist())
     if not needed:
         return chosen
     added = pool.filter(pc.is_in(pool["question_id"], pa.array(sorted(needed))))
     return pa.concat_tables([chosen, added])
+
+
+def add_premise_facts(chosen: pa.Table, pool: pa.Table, premises: pa.Table) -> pa.Table:
+    """Add the completion questions from ``pool`` about the premises of the chosen conclusions."""
+    is_chosen = pc.is_in(premises["question_id"], chosen["question_id"].combine_chunks())
+    facts = premises.filter(is_chosen)["fact_id"].combine_chunks()
+    is_new = pc.invert(pc.is_in(pool["question_id"], chosen["question_id"].combine_chunks()))
+    unasked = pool.filter(pc.and_(pc.equal(pool["task"], "completion"), is_new))
+    lists = unasked["facts"].combine_chunks()
+    rows = pc.list_parent_indices(lists).filter(pc.is_in(pc.list_flatten(lists), facts))
+    return pa.concat_tables([chosen, unasked.take(pc.unique(rows))])

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from merkhet.core.errors import MAX_FAULTS, FaultList, InputError
 from merkhet.knowledge.memory_limit import open_in_memory
+from merkhet.knowledge.rules.rulebook import axiom_sql
 
 _RESOLUTION = 2**52
 _SEPARATOR = "chr(31)"
@@ -27,32 +28,47 @@ def split_sql(first: str, second: str, shares: Mapping[str, float], seed: int) -
     Raises:
         InputError: The shares are not positive or do not add up to 1.
     """
-    _refuse_wrong_shares(shares)
+    return split_of_pair_sql(pair_sql(first, second), shares, seed)
+
+
+def pair_sql(first: str, second: str) -> str:
+    """Return SQL for the unordered pair of two names, as a text."""
     left, right = (f"lower(trim(coalesce(cast({text} as varchar), '')))" for text in (first, second))
-    words = f"least({left}, {right}) || {_SEPARATOR} || greatest({left}, {right})"
-    drawn = f"cast('0x' || left(md5('{int(seed)}' || {_SEPARATOR} || {words}), 13) as bigint)"
+    return f"least({left}, {right}) || {_SEPARATOR} || greatest({left}, {right})"
+
+
+def split_of_pair_sql(pair: str, shares: Mapping[str, float], seed: int) -> str:
+    """Return SQL for the split of a pair of :func:`pair_sql`.
+
+    Raises:
+        InputError: The shares are not positive or do not add up to 1.
+    """
+    _refuse_wrong_shares(shares)
+    drawn = f"cast('0x' || left(md5('{int(seed)}' || {_SEPARATOR} || {pair}), 13) as bigint)"
     bounds = [round(bound * _RESOLUTION) for bound in accumulate(shares.values())]
     *head, last = shares
     cases = " ".join(f"when {drawn} < {bound} then {_text(name)}" for name, bound in zip(head, bounds, strict=False))
     return f"(case {cases} else {_text(last)} end)" if cases else _text(last)
 
 
-def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) -> None:
+def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True, premises: bool = False) -> None:
     """Check that no fact, pair of entities or prompt has questions in different splits.
 
     All facts of a question are checked. A reasoning question about a conclusion lists the conclusion first, then its
-    premises; only the conclusion is checked, because premises may be learnt in any split. Questions without a split are
-    ignored.
+    premises. Questions without a split are ignored.
 
     Args:
         pairs: Whether to check pairs of entities, in either order.
+        premises: Whether to check also all facts of a conclusion's proof, stated or inferred, as if the question asked
+            for them. Otherwise premises may be learnt in any split. Axioms are not checked.
 
     Raises:
         InputError: Questions in different splits share a fact, a pair of entities or a prompt.
     """
     with open_in_memory() as connection:
         connection.register("questions", questions.select(["question_id", "prompt", "facts", "rule", "split"]))
-        connection.register("facts", facts.select(["fact_id", "subject", "predicate", "object"]))
+        columns = ["fact_id", "subject", "predicate", "object", "rule", "premises", "source"]
+        connection.register("facts", facts.select(columns))
         connection.execute(
             """
             create temp table asked as
@@ -62,10 +78,23 @@ def check_splits(questions: pa.Table, facts: pa.Table, *, pairs: bool = True) ->
             from questions where split is not null
             """
         )
+        if premises:
+            connection.execute(
+                f"""
+                insert into asked with recursive proofs as (
+                    select question_id, split, fact_id from asked
+                    union
+                    select p.question_id, p.split, u.fact_id from proofs p
+                    join (select fact_id, unnest(premises) as premise from facts where rule is not null) f
+                    on f.fact_id = p.fact_id join facts u on u.fact_id = f.premise where not {axiom_sql("u")}
+                )
+                from proofs except select question_id, split, fact_id from asked
+                """
+            )
         _refuse_straddling(
             connection,
             "select fact_id as key, question_id, split, fact_id from asked",
-            "a fact's questions belong to one split",
+            "a fact's questions belong to one split" + (", and so do those of its conclusions" if premises else ""),
         )
         if pairs:
             _refuse_straddling(

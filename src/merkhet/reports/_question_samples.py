@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from merkhet.core import SLOT
 from merkhet.core import text as fmt
@@ -24,9 +25,12 @@ _MAX_NAME = 80
 _MANY_LINES = 8
 _MANY_TASKS = 6
 _MAX_PROMPT, _MAX_ANSWER = 1500, 300
+_MAX_PREMISES = 12
 
 
-def sample_questions(questions: pa.Table, answers: pa.Table, outcomes: Outcomes) -> list[dict[str, Any]]:
+def sample_questions(
+    questions: pa.Table, answers: pa.Table, outcomes: Outcomes, premises: pa.Table | None = None
+) -> list[dict[str, Any]]:
     """Sample, for each task and model, some questions that the model answered correctly and some that it did not.
 
     Questions are drawn in the order of a hash of their ids, so the sample is reproducible. With more than eight
@@ -42,7 +46,8 @@ def sample_questions(questions: pa.Table, answers: pa.Table, outcomes: Outcomes)
         chosen = drawn_lines.get(task, {})
         if chosen and budget > 0:
             views = (
-                _question_card(questions, answers, outcomes, question, shown_rows[question]) for question in chosen
+                _question_card(questions, answers, outcomes, question, shown_rows[question], premises)
+                for question in chosen
             )
             cards = take_fitting(
                 views, _QUESTIONS_BUDGET // len(drawn_lines), minimum=min(2, 1 + budget // _QUESTIONS_BUDGET)
@@ -105,7 +110,12 @@ def _rows_to_show(outcomes: Outcomes, drawn_lines: dict[int, dict[int, set[int]]
 
 
 def _question_card(
-    questions: pa.Table, answers: pa.Table, outcomes: Outcomes, index: int, rows: dict[int, int]
+    questions: pa.Table,
+    answers: pa.Table,
+    outcomes: Outcomes,
+    index: int,
+    rows: dict[int, int],
+    premises: pa.Table | None = None,
 ) -> dict[str, Any]:
     """Format a question and its answers for the page.
 
@@ -128,10 +138,26 @@ def _question_card(
         "more_golds": max(0, len(golds) - 8),
         "choices": int(outcomes.choices[index]),
         "tags": [_truncate(tag, 60) for tag in tags],
+        "premises": _premise_views(question, premises),
         "replies": replies,
         "right": sum(answer["verdict"] == "right" for answer in replies),
         "of": len(replies),
     }
+
+
+def _premise_views(question: Mapping[str, Any], premises: pa.Table | None) -> list[dict[str, str]]:
+    """Return the premises of a question as sentences; the axiom is named where it is not the question's own."""
+    if premises is None or not question["rule"]:
+        return []
+    rows = premises.filter(pc.equal(premises["question_id"], question["question_id"])).to_pylist()
+    return [
+        {
+            "text": _truncate(row["sentence"], _MAX_ANSWER),
+            "axiom": "" if row["axiom"] == question["rule"] else fmt.printable(row["axiom"]),
+        }
+        for row in rows[:_MAX_PREMISES]
+        if row["sentence"]
+    ]
 
 
 def _reply_view(
@@ -213,7 +239,7 @@ def changed_questions(
             cards = []
             for index in only_here[:limit]:
                 rows = {int(outcomes.line[row]): int(row) for row in (first[index], second[index])}
-                cards.append(_question_card(data.questions, data.answers, outcomes, index, rows))
+                cards.append(_question_card(data.questions, data.answers, outcomes, index, rows, data.premises))
             sides.append({"model": fmt.printable(name), "count": len(only_here), "questions": cards})
         sections.append(
             {

@@ -111,7 +111,7 @@ def _content(data: ReportData) -> dict[str, Any]:
         "experiments": [view for view, own in zip(analyses, own_analyses, strict=True) if own],
         "analyses": [view for view, own in zip(analyses, own_analyses, strict=True) if not own],
         "sample_note": sample_note(data.record),
-        "samples": sample_questions(data.questions, data.answers, outcomes),
+        "samples": sample_questions(data.questions, data.answers, outcomes, data.premises),
         "answers": data.answers.num_rows,
         "colours": list(colours.values()),
         "unusable": _unusable(data),

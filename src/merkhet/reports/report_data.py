@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from merkhet.core.errors import InputError, did_you_mean
+from merkhet.core.schemas import PREMISES, make_table
 
 Item = TypeVar("Item")
 
@@ -36,6 +37,8 @@ class ReportData:
     """Content of calibration.json: calibration cards of the run's probes."""
     controls: Sequence[Mapping[str, Any]] = ()
     """Scores of the models' controls."""
+    premises: pa.Table = field(default_factory=lambda: make_table(PREMISES, []))
+    """Stated facts at the bottom of the proofs of reasoning questions."""
     domains: Sequence[str] = ()
     """Domains in the order of the question card."""
 

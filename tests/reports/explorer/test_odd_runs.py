@@ -8,6 +8,7 @@ import pytest
 from explored_runs import PLACES, answer, question, write_run
 
 from merkhet.core.errors import InputError
+from merkhet.core.schemas import PREMISES, make_table, write_table
 from merkhet.reports.explorer.run_tables import load_tables
 
 
@@ -125,6 +126,20 @@ def test_a_fact_that_stands_in_the_proof_of_another_is_not_shown_twice(explorer,
     client = explorer(write_run(tmp_path / "run", [question(facts=["f_a", "f_b"])], [answer()], facts=facts))
     (one,) = client.get("question", id="q_1")["facts"]
     assert one["fact_id"] == "f_b" and [below["fact_id"] for below in one["premises"]] == ["f_a"]
+
+
+def test_premises_of_a_question_are_sentences_in_the_order_of_the_proof(explorer, tmp_path):
+    folder = write_run(tmp_path / "run", [question(), question("q_2", prompt="b [MASK]")], [answer()])
+    rows = [
+        {"question_id": "q_1", "fact_id": f"f_{number}", "step": step, "axiom": axiom, "sentence": sentence}
+        for number, (step, axiom, sentence) in enumerate(((2, "chain", "Second."), (1, "TransitiveOP", "First.")))
+    ]
+    assert explorer(folder).get("question", id="q_1")["premises"] == []
+    write_table(PREMISES, make_table(PREMISES, rows), folder / "premises.parquet")
+    client = explorer(folder)
+    found = client.get("question", id="q_1")["premises"]
+    assert [(one["sentence"], one["axiom"]) for one in found] == [("First.", "TransitiveOP"), ("Second.", "chain")]
+    assert client.get("question", id="q_2")["premises"] == []
 
 
 def test_senses_are_shown_with_their_words_in_place(explorer, tmp_path):

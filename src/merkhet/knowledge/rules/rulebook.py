@@ -65,7 +65,24 @@ RULES: Mapping[str, Rule] = {
         Rule("equivalent class", "equivalent class", "swap type", "(x type c) ↔ (x type d), c equivalent to d"),
     )
 }
+_AXIOM_ROLES = ("subproperty", "domain", "range", "inverse", "equivalent", "equivalent class", "chain")
 _ALIASES = {rule.alias.lower(): name for name, rule in RULES.items() if rule.alias} | {"subproperty": "rdfs7"}
+
+
+def axiom_sql(fact: str) -> str:
+    """Return an SQL condition for the facts that are axioms about predicates, or come from a rules file.
+
+    Facts about subclasses are knowledge, not axioms.
+
+    Args:
+        fact: Name of the table of facts in the query.
+    """
+    predicates = ", ".join(f"'{name}'" for role in _AXIOM_ROLES for name in ROLES[role])
+    types, kinds = (", ".join(f"'{name}'" for name in names) for names in (ROLES["type"], CHARACTERISTICS.values()))
+    return (
+        f"(coalesce({fact}.source, '') like 'rules/%' or {fact}.predicate in ({predicates}) "
+        f"or ({fact}.predicate in ({types}) and {fact}.object in ({kinds})))"
+    )
 
 
 def select_rules(names: Iterable[str]) -> tuple[Rule, ...]:

@@ -16,6 +16,7 @@ from merkhet.questions.makers._template_sql import case_sql, template_sql
 from merkhet.questions.makers.evidence import DECLARED, disjoint_names_sql
 from merkhet.questions.makers.name_aliases import create_subject_aliases, with_aliases_sql
 from merkhet.questions.makers.nearness import KIND, RELATION, create_features, feature_sql, level_sql
+from merkhet.questions.makers.premise_splits import move_pairs
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Hierarchy
 from merkhet.questions.templates import PLACEHOLDER
@@ -97,6 +98,7 @@ def _create_members(builder: QuestionBuilder, hierarchies: list[Hierarchy]) -> N
         from categorized where rule is null and s != o
         qualify row_number() over (partition by h, s, o order by fact_id) = 1""",
     )
+    move_pairs(builder, "members", "name", "category")
     builder.create_table("categories", "select distinct h, category as name from members")
     edges = """select h, name as low, category as high from members union
         select h, s as low, o as high from categorized where not numeric and o is not null"""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from merkhet.questions.losses import Account, Loss, sort_losses
 from merkhet.questions.makers._template_sql import any_usable_sql, case_sql, sql_literal, sql_literals
 from merkhet.questions.makers.evidence import DECLARED
+from merkhet.questions.makers.open_book import OPEN_BOOK
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Comparison, Hierarchy, Relation
 from merkhet.questions.templates import placeholder_names
@@ -34,6 +35,8 @@ _REASONS = {
     "ambiguous": "the sentence has several right answers",
     "choices": "no other name is certainly wrong and different from the right answers",
     "stated": "the conclusion is also stated",
+    "straddling": "the premises are in several splits",
+    "bookless": "a premise has no sentence, the prompt contains the answer, or no premises are unrelated",
     "pair": "no template has the subject and the object alone",
     "frames": "the schema has no frames for the task",
     "few choices": "fewer than three other names are certainly wrong",
@@ -82,6 +85,7 @@ def account_for_facts(
         "checking": _checking_sql,
         "reasoning": _reasoning_sql,
         "relation": _relation_sql,
+        OPEN_BOOK: _open_book_sql,
     }
     scoped = " union all ".join(query for task in tasks for query in scopes[task](builder))
     made = "select task, facts[1] as fact_id, -1 as stage from made where task != 'distinction'"
@@ -103,6 +107,7 @@ def account_for_facts(
     numbered = {
         "distinction": list(builder.schema.hierarchies),
         "reasoning": [*builder.relations, *builder.schema.comparisons],
+        OPEN_BOOK: list(builder.relations),
     }
     for task, number, reason, count, first, last in builder.rows(
         "select task, number, reason, count(*), min(label), max(label) from unasked group by task, number, reason"
@@ -266,6 +271,21 @@ def _checking_sql(builder: QuestionBuilder) -> Iterator[str]:
 
 
 def _reasoning_sql(builder: QuestionBuilder) -> Iterator[str]:
+    yield from _conclusion_sql(builder, "reasoning", [])
+    yield from _comparison_sql(builder)
+
+
+def _open_book_sql(builder: QuestionBuilder) -> Iterator[str]:
+    bookless = "not exists (select 1 from books b where b.conclusion = w.fact_id)"
+    yield from _conclusion_sql(builder, OPEN_BOOK, [(bookless, "'bookless'")])
+
+
+def _conclusion_sql(builder: QuestionBuilder, task: str, further: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Yield queries for the conclusions of all relations.
+
+    Args:
+        further: Pairs of SQL condition and SQL reason for conclusions that the task leaves out.
+    """
     relations = list(builder.relations.values())
     pairless = [
         relation
@@ -278,10 +298,12 @@ def _reasoning_sql(builder: QuestionBuilder) -> Iterator[str]:
         *_evidence_reasons(builder, relations, builder.evidence.asks_with_distractors),
         ("exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)", "'stated'"),
         (f"{concluded} and rel in ({_numbers(builder, pairless)})", "'pair'"),
+        *((f"{concluded} and {condition}", reason) for condition, reason in further),
         (concluded, f"'{unclear}'"),
     ]
-    yield from _worded_sql(builder, "reasoning", relations, reasons, rule=True)
-    yield from _comparison_sql(builder)
+    if builder.has_table("straddling"):
+        reasons.insert(1, ("w.fact_id in (select conclusion from straddling)", "'straddling'"))
+    yield from _worded_sql(builder, task, relations, reasons, rule=True)
 
 
 def _relation_sql(builder: QuestionBuilder) -> Iterator[str]:
@@ -412,5 +434,6 @@ def _totals_sql(builder: QuestionBuilder) -> str:
             count("distinction", with_predicate(schema.hierarchies.values())),
             count("relation", with_predicate(relations)),
             count("reasoning", with_predicate(relations, True), with_predicate(schema.comparisons.values())),
+            count(OPEN_BOOK, with_predicate(relations, True)),
         ]
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, QUESTIONS, make_table, validate
+from merkhet.core.schemas import CANDIDATES, ENTITIES, FACTS, FREQUENCIES, PREMISES, QUESTIONS, make_table, validate
 from merkhet.core.text import counted
 from merkhet.knowledge.database import FACT_COLUMNS
 from merkhet.knowledge.engines.relational_engine import Tables
@@ -25,6 +25,9 @@ from merkhet.questions.makers.distinction import make_distinctions
 from merkhet.questions.makers.distractors import create_pool, create_truths
 from merkhet.questions.makers.evidence import ASSUMED, count_evidence
 from merkhet.questions.makers.fact_accounts import BALANCE, account_for_facts
+from merkhet.questions.makers.open_book import OPEN_BOOK, open_books
+from merkhet.questions.makers.premise_splits import assign_premise_splits
+from merkhet.questions.makers.proof_premises import create_conclusions, create_premise_sentences, read_premises
 from merkhet.questions.makers.question_builder import MakerOptions, QuestionBuilder
 from merkhet.questions.makers.schema_labels import resolve_labels
 from merkhet.questions.quality import Filter, apply_filters
@@ -51,7 +54,8 @@ def make_benchmark(
 
     Args:
         tables: Tables of the knowledge base in an engine.
-        tasks: Tasks to make questions for, of :data:`TASKS` and :data:`OPTIONAL_TASKS`; empty for all of ``TASKS``.
+        tasks: Tasks to make questions for, of :data:`TASKS`, :data:`OPTIONAL_TASKS` and :data:`OPEN_BOOK`; empty for all of
+            ``TASKS``.
         filters: Quality filters, in their order of application.
         draw: Function that samples the questions.
 
@@ -60,11 +64,17 @@ def make_benchmark(
     """
     tasks = tuple(tasks) or TASKS
     schema = resolve_labels(schema, tables)
-    inflected = options.choices is None or "reasoning" in tasks or relation_masking.TASK in tasks
+    makes_reasoning = not {"reasoning", OPEN_BOOK}.isdisjoint(tasks)
+    inflected = options.choices is None or makes_reasoning or relation_masking.TASK in tasks
     builder = QuestionBuilder(tables, schema, options, inflected=inflected)
+    remarks: list[str] = []
+    splits_by_premise = options.split_by == "premise" and len(options.shares or ()) > 1
+    if splits_by_premise or makes_reasoning:
+        create_conclusions(builder)
+    if splits_by_premise:
+        remarks += assign_premise_splits(builder)
     create_truths(builder)
     create_pool(builder)
-    remarks: list[str] = []
     ambiguity: list[dict[str, Any]] = []
     if "completion" in tasks:
         ambiguity = [asdict(template) for template in make_completions(builder)]
@@ -72,13 +82,18 @@ def make_benchmark(
         remarks += make_distinctions(builder)
     if "checking" in tasks:
         remarks += make_checks(builder)
-    if "reasoning" in tasks:
+    if makes_reasoning:
         from merkhet.questions.makers.number_comparison import make_comparisons
         from merkhet.questions.makers.reasoning import make_reasoning
 
         remarks += make_reasoning(builder)
         if builder.evidence.asks_comparisons:
             remarks += make_comparisons(builder)
+        create_premise_sentences(builder)
+    if OPEN_BOOK in tasks:
+        remarks += open_books(builder)
+        if "reasoning" not in tasks:
+            builder.create_table("made", "select * from made where task != 'reasoning'")
     if relation_masking.TASK in tasks:
         remarks += relation_masking.make_relation_questions(builder)
     remarks += _remark_evidence(builder)
@@ -110,8 +125,10 @@ def make_benchmark(
         frequencies=_unasked_frequencies(builder, tasks) if is_sample else make_table(FREQUENCIES, []),
         controls=make_control_prompts(questions, entities, schema),
         entities=entities.filter(pc.is_in(entities["question_id"], questions["question_id"].combine_chunks())),
+        premises=read_premises(builder, questions) if makes_reasoning else make_table(PREMISES, []),
         about={
             "domains": domains,
+            "split_by": "premise" if splits_by_premise else "fact",
             "knowledge_types": dict(schema.domains),
             "empty_domains": [name for name in domains if not domain_counts.get(name)],
             "filters": counts,
@@ -227,7 +244,7 @@ def _unasked_frequencies(builder: QuestionBuilder, tasks: Sequence[str]) -> pa.T
             f"select {sql_literal(task)} as task, {sql_literal(name)} as relation, {answer} as answer, "
             f"count(*) as count from unused w {join} where rel = {builder.relation_numbers[name]} "
             f"and {answer} is not null group by {answer}"
-            for task in ("completion", "reasoning")
+            for task in ("completion", "reasoning", OPEN_BOOK)
             if task in tasks
         ]
     if not parts:

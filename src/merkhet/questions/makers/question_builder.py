@@ -22,7 +22,7 @@ from merkhet.questions.makers.name_aliases import (
     create_shown_aliases,
 )
 from merkhet.questions.schema import Relation, Schema
-from merkhet.questions.splits import split_sql
+from merkhet.questions.splits import pair_sql, split_of_pair_sql
 
 _LISTS = ("answers", "choices", "facts", "entities")
 QUESTION_COLUMNS = (
@@ -51,6 +51,8 @@ class MakerOptions:
     """Number of random groupings of the members of a category, or of the subjects of a comparison."""
     shares: Mapping[str, float] | None = None
     """Share of the facts in each split; None puts all facts into the split ``test``."""
+    split_by: str = "premise"
+    """``premise`` keeps conclusions and their premises in one split; ``fact`` splits every fact by itself."""
     asked: int | None = None
     """Number of facts to make questions from, sampled by id; None means ``MAX_ASKED_FACTS``.
 
@@ -179,8 +181,10 @@ class QuestionBuilder:
             || case when starts_with(t, '-') then ' BC' else '' end""",
         )
         define("capital", ["t"], "upper(left(t, 1)) || substr(t, 2)")
-        split = split_sql("a", "b", self.options.shares or {"test": 1.0}, self.options.seed)
-        define("split_of", ["a", "b"], split)
+        shares = self.options.shares or {"test": 1.0}
+        define("pair_of", ["a", "b"], pair_sql("a", "b"))
+        define("split_of_pair", ["p"], split_of_pair_sql("p", shares, self.options.seed))
+        define("split_of", ["a", "b"], split_of_pair_sql(f"({pair_sql('a', 'b')})", shares, self.options.seed))
 
     def _create_names(self) -> None:
         """Create the tables ``named`` (names of entities in the language) and ``value_texts`` (numbers as texts).

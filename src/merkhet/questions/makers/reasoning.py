@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from merkhet.core.text import counted
-from merkhet.knowledge.rules.rulebook import RULES
 from merkhet.questions.makers._template_sql import (
     answer_sql,
     enumeration_sql,
@@ -27,7 +26,7 @@ DISTRACTORS = 3
 
 
 def make_reasoning(builder: QuestionBuilder) -> list[str]:
-    """Make reasoning questions from all inferred facts (conclusions) that are not also stated.
+    """Make reasoning questions from the conclusions in the table ``concluded``, inferred facts that are not stated.
 
     A question is open if its answer is unique among stated and inferred facts. Otherwise, or if the relation is
     ``closed``, it has four choices; the three distractors are verified to be wrong.
@@ -35,17 +34,6 @@ def make_reasoning(builder: QuestionBuilder) -> list[str]:
     Returns:
         Remarks on conclusions that are not asked.
     """
-    axiom = "case rule " + " ".join(
-        f"when {sql_literal(name)} then {sql_literal(rule.alias)}" for name, rule in RULES.items() if rule.alias
-    )
-    builder.create_table(
-        "concluded",
-        f"""with first_ones as (
-            select *, {axiom} else rule end as axiom from worded w where rule is not null and not over and asked
-            and not exists (select 1 from worded x where x.stated and x.rel = w.rel and x.s = w.s and x.o = w.o)
-            qualify row_number() over (partition by rel, s, o order by fact_id) = 1
-        ) select c.*, f.premises from first_ones c join facts f on f.fact_id = c.fact_id""",
-    )
     concluded = {row[0] for row in builder.rows("select distinct rel from concluded")}
     relations = [
         relation

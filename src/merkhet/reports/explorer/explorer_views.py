@@ -9,7 +9,7 @@ from typing import Any
 from merkhet.analysis.finding_types import FEW_QUESTIONS
 from merkhet.core import SLOT
 from merkhet.core.records import right_candidates
-from merkhet.core.schemas import ANSWERS, CANDIDATES, QUESTIONS
+from merkhet.core.schemas import ANSWERS, CANDIDATES, PREMISES, QUESTIONS
 from merkhet.core.text import finite_or_none
 from merkhet.questions.sense_text import fill_word
 from merkhet.reports._labels import shorten_labels
@@ -186,6 +186,7 @@ class Views:
             "candidates": [fill_word(text, senses) for text in candidates[:_MAX_CANDIDATES]],
             "candidate_count": len(candidates),
             "model_answers": self._model_answers(number, row["answers"] or (), senses),
+            "premises": self._premises(row["question_id"]),
             "facts": build_proofs(self.tables, row["facts"] or ()),
             "qset_questions": self._same_set(row["qset"], number),
         }
@@ -228,6 +229,15 @@ class Views:
                 }
             )
         return sorted(answers, key=lambda answer: (answer["way"], answer["repeat"] or 0))
+
+    def _premises(self, question_id: str) -> list[dict[str, Any]]:
+        """Return the stated facts that a conclusion follows from, as sentences with the axioms applied to them."""
+        return self.tables.read_file(
+            PREMISES,
+            ["fact_id", "step", "axiom", "sentence"],
+            "question_id = $id and sentence is not null order by step, number",
+            {"id": question_id},
+        )
 
     def _same_set(self, qset: str | None, number: int) -> list[dict[str, Any]]:
         if not qset:

@@ -19,14 +19,14 @@ import pyarrow as pa
 
 from merkhet.core import SLOT
 from merkhet.core.errors import InputError, MerkhetError, first_line
-from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, QUESTIONS, TableKind
+from merkhet.core.schemas import ANSWERS, CANDIDATES, FACTS, PREMISES, QUESTIONS, TableKind
 from merkhet.core.text import counted
 from merkhet.metrics.text_overlap import exact_match
 from merkhet.questions.sense_text import bracketed_words, fill_word
 
 FACETS = ("task", "domain", "relation", "template", "rule", "split", "language")
 """Question columns that users can filter by; a missing value is the empty string."""
-_FILES = (QUESTIONS, ANSWERS, CANDIDATES, FACTS)
+_FILES = (QUESTIONS, ANSWERS, CANDIDATES, FACTS, PREMISES)
 _REQUIRED_FILES = (QUESTIONS, ANSWERS)
 _LARGE_GROUP = 65_536
 # As in Question.relation, the relation is the template's name without its number, or else the task.

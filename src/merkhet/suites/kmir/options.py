@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from merkhet.analysis.option_models import Listed, StudyPath
+from merkhet.analysis.option_models import Listed, Several, StudyPath, in_order
 from merkhet.engine.suite_options import SplitOptions
 
 SENSITIVE_CLASSES = (
@@ -14,6 +14,7 @@ SENSITIVE_CLASSES = (
     *("genocide", "massacre", "terrorist attack"),
 )
 """Default classes, by name or id, whose entities are excluded from questions."""
+Book = Literal["closed", "open"]
 SHARES = {"train": 0.6, "dev": 0.1, "test": 0.3}
 
 
@@ -50,3 +51,19 @@ class KmirOptions(SplitOptions):
         "packs)",
     )
     splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")
+    split_by: Literal["premise", "fact"] = Field(
+        "premise",
+        description="premise: no conclusion has a premise in another split; fact: facts are split one by one, as in "
+        "the paper",
+    )
+    books: Annotated[tuple[Book, ...], Several, in_order(Book), Field(min_length=1)] = Field(
+        ("closed",), description="how reasoning questions are asked: closed, open (with premises in the text), or both"
+    )
+    premise_questions: bool = Field(
+        False, description="true: a limited run also asks the completion questions of the premises of its conclusions"
+    )
+
+    @property
+    def asks_premises(self) -> bool:
+        """Whether a limited run also asks the completion questions of the premises of drawn conclusions."""
+        return self.premise_questions

@@ -25,6 +25,7 @@ from merkhet.knowledge.store_import import import_knowledge
 from merkhet.questions.balance import common_answer_filter, domain_filter
 from merkhet.questions.losses import summarize_losses
 from merkhet.questions.makers.make_questions import OPTIONAL_TASKS, TASKS, make_benchmark
+from merkhet.questions.makers.open_book import OPEN_BOOK
 from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.quality import facts_about_classes, quality_filters, sensitive_words
 from merkhet.questions.question_files import QuestionSet
@@ -46,7 +47,7 @@ _LARGEST_SHARE, _SMALLEST_SHARE = 0.15, 0.05
 
 
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
-    """Build questions of the four KMIR tasks from the study's knowledge, filter them, and split them by fact.
+    """Build questions of the four KMIR tasks from the study's knowledge, filter them, and split them.
 
     Raises:
         InputError: No question can be made, or an option is invalid.
@@ -62,7 +63,9 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         shares=options.splits,
         asked=options.asked,
         evidence=options.evidence,
+        split_by=options.split_by,
     )
+    tasks = _tasks_to_make(study.tasks, options.books)
     words = sensitive_words(home / options.sensitive if options.sensitive else None)
 
     def draw(table: pa.Table) -> pa.Table:
@@ -80,7 +83,12 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             maker_options = replace(maker_options, complete=knowledge.complete_predicates())
             sensitive_facts = facts_about_classes(knowledge, options.classes)
             filters = (
-                *quality_filters(words=words, facts=sensitive_facts, tasks=(*TASKS, *OPTIONAL_TASKS)),
+                *quality_filters(
+                    words=words,
+                    facts=sensitive_facts,
+                    tasks=(*TASKS, *OPTIONAL_TASKS, OPEN_BOOK),
+                    revealing=(OPEN_BOOK,),
+                ),
                 common_answer_filter(),
             )
             is_balanced = list(study.knowledge) == PACKS if options.balance is None else options.balance
@@ -88,9 +96,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
                 filters += (domain_filter(_LARGEST_SHARE, _SMALLEST_SHARE, study.seed),)
             # If the study asks only one split, that split is sampled later.
             is_limited = study.limit is not None and options.split is None
-            benchmark = make_benchmark(
-                tables, schema, maker_options, study.tasks, filters, draw if is_limited else None
-            )
+            benchmark = make_benchmark(tables, schema, maker_options, tasks, filters, draw if is_limited else None)
     if not benchmark.questions.num_rows:
         told = [summarize_losses(benchmark.about), *benchmark.about["remarks"]]
         reasons = "; ".join([text for text in told if text][:3]) or "it holds no facts"
@@ -98,8 +104,21 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             f"no questions can be made of {', '.join(study.knowledge)}: {reasons}. Add templates for its predicates "
             "with --set options.schema=FILE"
         )
-    check_splits(benchmark.questions, benchmark.facts)
+    check_splits(benchmark.questions, benchmark.facts, premises=options.split_by == "premise")
     return benchmark
+
+
+def _tasks_to_make(tasks: Sequence[str], books: Sequence[str]) -> tuple[str, ...]:
+    """Return the tasks to make questions for; ``books`` says whether reasoning is asked closed-book, open-book or both.
+
+    A study that names the task ``open-book`` gets it in any case.
+    """
+    asked = dict.fromkeys(tasks or TASKS)
+    if "reasoning" in asked and "open" in books:
+        asked[OPEN_BOOK] = None
+    if "closed" not in books:
+        asked.pop("reasoning", None)
+    return tuple(asked)
 
 
 def _copy_or_import(sources: Sequence[str], store: Path) -> None:
@@ -136,6 +155,10 @@ class Kmir(Suite):
         """Build the questions on ``engine``; None uses DuckDB in this process."""
         return build(study, home, engine)
 
+    def asked_tasks(self, study: Study) -> tuple[str, ...]:
+        """Return the tasks of a study; open-book questions are asked if the study names them."""
+        return _tasks_to_make(study.tasks, KmirOptions.of(study).books)
+
     def read_published(self, place: Path, study: Study, home: Path) -> QuestionSet:
         """Read the published KMIR files."""
         return read_published(place)
@@ -150,9 +173,9 @@ SUITE = Kmir(
     title="KMIR: what a model memorizes, identifies and can reason about",
     about="triple completion, entity distinction, statement checking and predicate reasoning over ten domains",
     build=build,
-    tasks=TASKS,
+    tasks=(*TASKS, OPEN_BOOK),
     optional_tasks=OPTIONAL_TASKS,
-    headline=tuple((task, "f1") for task in TASKS),
+    headline=tuple((task, "f1") for task in (*TASKS, OPEN_BOOK)),
     named_headline=tuple((task, "f1") for task in OPTIONAL_TASKS),
     defaults={
         "knowledge": PACKS,
@@ -166,7 +189,10 @@ SUITE = Kmir(
     options=KmirOptions,
     published=FILES,
     balanced=("checking", "distinction"),
-    analyses=(*(question_types, "consistency", "domains", "distribution", "compression", "cooccurrence", "learning"),),
+    analyses=(
+        *(question_types, "consistency", "conclusions", "domains", "distribution", "compression", "cooccurrence"),
+        "learning",
+    ),
     methods=(
         "Questions are made from facts by paraphrased templates, in the manner of KMIR. Completion leaves out one "
         "name of a fact; its answer is unique in the knowledge, if necessary by an added scope phrase. Distinction "
@@ -180,7 +206,8 @@ SUITE = Kmir(
         "an open question are all answers of the relation. F1 is word F1: texts are lower-cased, ASCII punctuation and "
         "articles are dropped, and the bag of words is compared with that of the nearest right answer. A tuned model "
         "is trained on each question type separately, with the questions of the training split; no fact occurs in two "
-        "splits."
+        "splits, and unless the study splits by fact, no conclusion has a premise in another split. Open-book questions "
+        "show the premises of the conclusion among those of two others, which share no name with it."
     ),
     published_methods=(
         "The questions, their right answers and their splits are those of KMIR's published files, which name no "

@@ -49,7 +49,7 @@ def label_premises(context: StepContext[PremiseParams, Nothing]) -> None:
     """Write settings.parquet: a premise label for each question with premises and each model that answered it."""
     params = context.params
     question_set = read_questions(context.folder)
-    premises = question_set.premises.to_pylist()
+    premises = question_set.premise_questions.to_pylist()
     questions = question_set.questions
     columns = questions.select(["question_id", "task", "template", "answers"]).to_pylist()
     groups_by_id = {row["question_id"]: (row["task"], row["template"]) for row in columns}

@@ -63,6 +63,7 @@ function draw(question) {
     play,
     section("Answers", modelAnswers(question)),
     section("Candidates", candidates(question)),
+    question.premises.length ? section("The premises", premises(question)) : "",
     section(question.facts.length > 1 ? "The facts behind it" : "The fact behind it", facts(question)),
     section("Q-set", qset(question)),
     el("p", { class: "note hash" }, bdi(question.question_id)),
@@ -127,6 +128,12 @@ function candidates(question) {
   const all = el("p", { dir: "auto" }, texts, omitted ? ` … and ${count(omitted)} more` : "");
   if (few) return all;
   return el("details", {}, el("summary", {}, plural(question.candidate_count, "candidate")), all);
+}
+
+// The axiom of the question is among its tags; other axioms of the proof stand beside their premises.
+function premises(question) {
+  const items = question.premises.map((item) => el("li", { dir: "auto" }, bdi(item.sentence), item.axiom === question.rule ? "" : el("span", { class: "note" }, " — by ", bdi(item.axiom))));
+  return [el("p", { class: "note" }, question.rule ? ["What the answer follows from, by ", bdi(question.rule), ":"] : "What the answer follows from:"), el("ul", { class: "premises" }, items)];
 }
 
 function facts(question) {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from merkhet.core.schemas import CANDIDATES, FACTS, FREQUENCIES, PREMISES, QUESTIONS, make_table, validate
+from merkhet.core.schemas import CANDIDATES, FACTS, FREQUENCIES, PREMISE_QUESTIONS, QUESTIONS, make_table, validate
 from merkhet.core.text import counted
 from merkhet.questions.losses import losses_for_card
 from merkhet.questions.question_files import QuestionSet
@@ -54,7 +54,7 @@ def make_ontology_questions(statements: Statements, options: OntologyOptions | N
         candidates=make_table(CANDIDATES, candidates),
         facts=make_table(FACTS, _facts(statements, options)),
         frequencies=make_table(FREQUENCIES, _frequencies(statements, options)),
-        premises=make_table(PREMISES, premises),
+        premise_questions=make_table(PREMISE_QUESTIONS, premises),
         about={
             "remarks": remarks,
             "counts": {task: dict(by_split) for task, by_split in counts.items()},

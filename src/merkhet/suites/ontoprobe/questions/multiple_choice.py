@@ -31,7 +31,7 @@ def choice_questions(statements: Statements, options: OntologyOptions) -> tuple[
     model knows this premise.
 
     Returns:
-        Rows of the questions table and rows of the premises table.
+        Rows of the questions table and rows of the table of premise questions.
     """
     maker = RuleQuestionMaker(statements, options)
     questions: dict[str, Row] = {}

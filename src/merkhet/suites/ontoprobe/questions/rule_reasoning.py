@@ -33,7 +33,7 @@ def reasoning_questions(
         memorizing_rows: Rows of the memorizing questions, which decide whether a model knows the first premise.
 
     Returns:
-        Rows of the questions table and rows of the premises table.
+        Rows of the questions table and rows of the table of premise questions.
     """
     memory: dict[tuple[str, str], list[str]] = defaultdict(list)
     for row in memorizing_rows:
@@ -247,6 +247,6 @@ def assign_question_id(row: Row, shown: str) -> Row:
 def premise_row(
     row: Row, shown: str, first: Sequence[str] = (), second: Sequence[str] = (), memory: str = "half"
 ) -> Row:
-    """Make a row of the premises table: the premises that a question shows, and the ids of questions about premises."""
+    """Make a row of premise questions: the premises that a question shows, and the questions about premises."""
     named = {"first": list(first), "second": list(second)}
     return {"question_id": row["question_id"], "shown": shown, **named, "memory": memory}
