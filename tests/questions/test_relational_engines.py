@@ -28,15 +28,16 @@ def world(tmp_path_factory):
 
 
 @pytest.mark.cluster
-def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch):
+@pytest.mark.parametrize("distinct_names", [False, True])
+def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch, distinct_names):
     store, schema = world
     monkeypatch.setattr(distractors, "MAX_POOL_FACTS", 12)
-    here = made_from(store, schema, 1)
+    here = made_from(store, schema, 1, distinct_names=distinct_names)
     with (
         KnowledgeBase.open(store) as knowledge,
         open_tables(knowledge.connection, LOCAL, ("facts", "names")) as tables,
     ):
-        there = make_benchmark(tables, schema, MakerOptions("kmir", seed=1, **OPTIONS))
+        there = make_benchmark(tables, schema, MakerOptions("kmir", seed=1, distinct_names=distinct_names, **OPTIONS))
     for part in PARTS:
         assert getattr(here, part).equals(getattr(there, part)), part
     assert here.about == there.about

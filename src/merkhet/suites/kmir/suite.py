@@ -55,6 +55,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         rounds=options.rounds,
         shares=options.splits,
         asked=options.asked,
+        distinct_names=True,
     )
     words = sensitive_words(home / options.sensitive if options.sensitive else None)
 
