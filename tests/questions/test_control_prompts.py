@@ -60,7 +60,12 @@ QUESTIONS_AND_PROMPTS = [
     ("capital/2", "[MASK] governs Chad.", ["Chad"], "[MASK] governs this country."),
     ("capital/2", "Oslo governs [MASK].", ["Oslo"], "This city governs [MASK]."),
     ("capital/1-port", "The port of Chad is [MASK].", ["Chad"], "The port of this country is [MASK]."),
-    ("capital/1", "True? The capital of Chad is Oslo. [MASK]", ["Chad", "Oslo"], "True? The capital of this country is Oslo. [MASK]"),
+    (
+        "capital/1",
+        "True? The capital of Chad is Oslo. [MASK]",
+        ["Chad", "Oslo"],
+        "True? The capital of this country is Oslo. [MASK]",
+    ),
     ("bare/1", "Chad is [MASK].", ["Chad"], None),
     ("other/1", "Chad is [MASK].", ["Chad"], None),
     ("capital/1", "Chad, Oslo, or Mali? Highest: [MASK].", ["Chad", "Oslo", "Mali"], None),
@@ -71,7 +76,14 @@ QUESTIONS_AND_PROMPTS = [
 
 def test_the_noun_is_that_of_the_hidden_entity() -> None:
     rows = [
-        {"prompt": prompt, "answers": ["x"], "target": "x", "choices": ["x", "y"], "template": label, "qset": str(number)}
+        {
+            "prompt": prompt,
+            "answers": ["x"],
+            "target": "x",
+            "choices": ["x", "y"],
+            "template": label,
+            "qset": str(number),
+        }
         for number, (label, prompt, _, _) in enumerate(QUESTIONS_AND_PROMPTS)
     ]
     questions = make_table(QUESTIONS, [{**row, "question_id": f"q{number}"} for number, row in enumerate(rows)])

@@ -33,10 +33,11 @@ def world(tmp_path_factory):
 
 
 @pytest.mark.cluster
-def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch):
+@pytest.mark.parametrize("distinct_names", [False, True])
+def test_questions_of_spark_are_those_of_duckdb(world, spark, monkeypatch, distinct_names):
     store, schema = world
     monkeypatch.setattr(distractors, "MAX_POOL_FACTS", 12)
-    options = MakerOptions("kmir", seed=1, **OPTIONS)
+    options = MakerOptions("kmir", seed=1, distinct_names=distinct_names, **OPTIONS)
     with KnowledgeBase.open(store) as knowledge:
         here = make_benchmark(DuckTables(knowledge.connection), schema, options, EVERY_TASK)
     with (

@@ -199,3 +199,25 @@ def test_a_fact_whose_names_contain_one_another_is_not_asked(world, make):
         assert prompts and not any(
             "ocking chair is a chair" in text or "Rocking chair is [MASK]" in text for text in prompts
         )
+
+
+def test_names_that_tell_one_another_are_not_asked(world, make):
+    """What is asked is what a plain comparison of words leaves over."""
+    facts = [
+        *(("rocking chair", "near", "chair"), ("inner ear", "near", "ear drum"), ("Albania", "near", "Albanian")),
+        *(("baker", "near", "bake bread"), ("Punic War", "near", "the First Punic Wars"), ("newton", "near", "Newton")),
+        *(("fisherman", "near", "catch fish"), ("electrician", "near", "install electric wiring")),
+        *(("Mali", "near", "Malta"), ("owl", "near", "fowl play"), ("the cat", "near", "the dog")),
+        *(
+            ("He", "near", "helium"),
+            ("用", "near", "用人"),
+            ("colour of iron", "near", "smell of tin"),
+            ("guitar", "near", "piano"),
+        ),
+    ]
+    rows = make(world(*facts), of(NEAR), "completion", distinct_names=True, choices=None).questions.to_pylist()
+    asked = {fact for row in rows for fact in row["facts"]}
+    told = {"Mali", "the cat", "He", "用", "colour of iron", "guitar"}
+    subjects = {row["prompt"].removesuffix(" is near [MASK].").lower() for row in rows}
+    assert subjects == {name.lower() for name in told}
+    assert len(asked) == len(told)

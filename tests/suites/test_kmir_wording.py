@@ -21,7 +21,7 @@ SCHEMA = read_schema(FOLDER / "schema.yaml")
 PACKS = tuple(name for name in embedded_packs() if name not in ("names-zh", "ontology"))
 WORDED = {predicate: relation for relation in SCHEMA.relations.values() for predicate in relation.predicates}
 ORDERS = (
-    *("comes-before", "bigger-than", "nearer-the-sun-than", "shorter-wavelength-than"),
+    *("comes-before", "nearer-the-sun-than", "shorter-wavelength-than"),
     *("outranks", "larger-unit-than"),
 )
 COMPARED = {predicate for comparison in SCHEMA.comparisons.values() for predicate in comparison.predicates}

@@ -209,6 +209,7 @@ _TRANSLATIONS: Mapping[Any, Callable[[Any], Any]] = {
     exp.CTE: _translate_cte,
     exp.Select: _translate_qualify,
     exp.ArrayAgg: _translate_ordered_list,
+    exp.ArrayOverlaps: lambda node: _call("arrays_overlap", node.this, node.expression),
     exp.Anonymous: _translate_function,
     exp.Cast: _translate_cast,
     exp.Lower: _translate_case("lower"),

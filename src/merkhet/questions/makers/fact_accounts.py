@@ -30,7 +30,7 @@ _REASONS = {
     "number": "the value is no number",
     "same": "both items have the same name",
     "over": "the fact has ended, but the templates are in the present tense",
-    "overlap": "one name contains the other",
+    "overlap": "one name contains the other or a word of it",
     "time": "a time that the templates name is missing",
     "ambiguous": "the sentence has several right answers",
     "choices": "no other name is certainly wrong and different from the right answers",

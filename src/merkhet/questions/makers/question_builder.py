@@ -32,6 +32,10 @@ QUESTION_COLUMNS = (
 """Columns of the table ``made`` of questions, which contain texts or lists of texts."""
 MAX_ASKED_FACTS = 100_000
 """Number of facts that questions are made from by default; of more facts, as many are sampled."""
+_ENDINGS = "ermen|erman|ings?|ians?|eses?|ers?|ors?|ies|es|s|e|y"
+"""Endings that are cut off before the stems of words are compared."""
+_BETWEEN_WORDS = "[^0-9a-z\u00df-\u024f]+((and|for|from|of|on|the|with)[^0-9a-z\u00df-\u024f]+)*"
+_STEM_LENGTH = 5
 _SENTENCES_AT_ONCE = 64
 """Maximum number of templates in one SQL query."""
 
@@ -74,7 +78,10 @@ class MakerOptions:
     near: Sequence[str] = ()
     """Predicates whose facts show which names are near each other; empty for all."""
     distinct_names: bool = False
-    """Whether to skip facts in which one name contains the other ("A rocking chair is a kind of chair")."""
+    """Whether to skip facts whose names tell one another.
+
+    One contains the other ("A rocking chair is a kind of chair"), or they share a word or its stem ("The official
+    language of Poland is Polish")."""
 
 
 class QuestionBuilder:
@@ -185,6 +192,14 @@ class QuestionBuilder:
         define("pair_of", ["a", "b"], pair_sql("a", "b"))
         define("split_of_pair", ["p"], split_of_pair_sql("p", shares, self.options.seed))
         define("split_of", ["a", "b"], split_of_pair_sql(f"({pair_sql('a', 'b')})", shares, self.options.seed))
+        # Stems of the words of a name; words without meaning and short ones have none.
+        define(
+            "name_stems",
+            ["t"],
+            f"""regexp_extract_all(
+                regexp_replace(lower(t), '({_ENDINGS})?({_BETWEEN_WORDS}|$)', ' ', 'g'),
+                '(?:^| )([^ ]{{3,{_STEM_LENGTH}}})', 1)""",
+        )
 
     def _create_names(self) -> None:
         """Create the tables ``named`` (names of entities in the language) and ``value_texts`` (numbers as texts).
@@ -261,7 +276,7 @@ class QuestionBuilder:
                 "length(s) > 2 and contains(lower(o), lower(s))",
                 "length(o) > 2 and contains(lower(s), lower(o))",
             )
-            apart = f"not ({' or '.join(overlaps)})"
+            apart = f"not ({' or '.join(overlaps)} or coalesce(list_has_any(name_stems(s), name_stems(o)), false))"
         self.create_table(
             "worded_plain" if self._inflected else "worded",
             f"""select * exclude (drawn), drawn and {apart} as asked, split_of(s, o) as split from (

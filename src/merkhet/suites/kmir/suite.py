@@ -64,6 +64,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
         asked=options.asked,
         evidence=options.evidence,
         split_by=options.split_by,
+        distinct_names=True,
     )
     tasks = _tasks_to_make(study.tasks, options.books)
     words = sensitive_words(home / options.sensitive if options.sensitive else None)
