@@ -9,6 +9,7 @@ from plain_views import PlainRun
 from playwright.sync_api import expect
 
 from merkhet.core.records import Question
+from merkhet.core.schemas import PREMISES, make_table, write_table
 from merkhet.models.loading import load_model
 from merkhet.probes import PROBES
 from merkhet.reports.explorer.playground import Playable
@@ -154,6 +155,20 @@ def test_a_proof_is_a_tree_that_names_what_is_missing(page, served):
     expect(proof.locator("> ul > li > .fact")).to_contain_text("by the rule chain")
     expect(proof.locator("ul ul > li")).to_have_count(2)
     expect(proof).to_contain_text("f_gone is not among the run’s facts")
+
+
+def test_premises_are_sentences_with_the_axioms_that_are_not_the_question_s(page, explorer, tmp_path):
+    folder = write_run(tmp_path / "run", [question(rule="chain")], [answer()])
+    rows = [
+        {"question_id": "q_1", "fact_id": f"f_{step}", "step": step, "axiom": axiom, "sentence": sentence}
+        for step, axiom, sentence in ((1, "chain", HOSTILE), (2, "InverseOP", "Lille is in France."))
+    ]
+    write_table(PREMISES, make_table(PREMISES, rows), folder / "premises.parquet")
+    page.goto(f"{explorer(folder).url}#/question?id=q_1")
+    region = page.get_by_role("region", name="The premises")
+    expect(region.locator("li")).to_have_text([HOSTILE, "Lille is in France. — by InverseOP"])
+    expect(region).to_contain_text("What the answer follows from, by chain:")
+    assert page.evaluate("window.hacked") is None
 
 
 def test_two_models_are_compared_question_by_question(opened, plain):
