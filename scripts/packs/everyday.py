@@ -17,9 +17,9 @@ from .writing import Fact, Pack
 
 PREDICATES = {
     "opposite-of": Described(
-        "is the opposite of", "word", "word", functional=True, complete="both", note="Each pair is stated once."
+        "is the opposite of", "word", "word", note="Each pair is stated once; words may have further opposites."
     ),
-    "adjective-of": Described("is the adjective for", "adjective", "noun", complete="object"),
+    "adjective-of": Described("is the adjective for", "adjective", "noun"),
     "used-for": Described("is used for", "thing", "activity", note="Typical uses; things have others."),
     "at-location": Described("is usually found in", "thing", "place", note="Typical places; things have others."),
     "made-of": Described("is usually made of", "thing", "material", note="Typical materials; things have others."),
@@ -29,7 +29,7 @@ PREDICATES = {
     "male-of": Described("is a male", "animal", "animal", functional=True, complete="both"),
     "cry-of": Described("is the cry of", "cry", "animal", functional=True, complete="both"),
     "lives-in": Described("lives in", "animal", "home", note="Typical homes; animals have others."),
-    "does-job": Described("has the job to", "profession", "work", functional=True, complete="both"),
+    "does-job": Described("has the job to", "profession", "work", note="The main work; professions have more."),
     "comes-before": Described(
         "comes within a year before", "month", "month", complete="both", note="The next month only."
     ),

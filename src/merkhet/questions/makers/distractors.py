@@ -178,6 +178,10 @@ def draw_distractors(
             union all {_linked_names_sql(builder, asked)}"""
     else:
         near = ""
+    apart = ""
+    if builder.options.distinct_names:
+        # The names of asked facts share no word, so a name that shares one with the sentence would be seen to be wrong.
+        apart = "and not coalesce(list_has_any(name_stems(d.name), name_stems(a.said)), false)"
     builder.create_table(
         "tried",
         f"""with drawn as (
@@ -189,7 +193,7 @@ def draw_distractors(
         where d.name != a.name and not list_contains(string_split(a.said, chr(31)), d.name) and not exists (
             select 1 from truths r where r.rel = a.rel and r.ask = a.ask and r.said = a.said and r.name = d.name)
             and not exists (select 1 from also_called c
-                where c.rel = a.rel and c.ask = a.ask and c.said = a.said and c.name = d.name)""",
+                where c.rel = a.rel and c.ask = a.ask and c.said = a.said and c.name = d.name) {apart}""",
     )
     _drop_relatives(builder)
     _drop_possible_names(builder)
