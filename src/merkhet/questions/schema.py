@@ -34,7 +34,7 @@ _RELATION_KEYS = (
     *("about", "domain", "predicate", "subject", "object", "ask", "templates", "scopes", "checking", "completion"),
     *("transitive", "kinship", "shorten", "closed", "present", "complete", "functional"),
 )
-_HIERARCHY_KEYS = ("about", "domain", "predicate", "aspect", "form", "templates", "complete", "functional")
+_HIERARCHY_KEYS = ("about", "domain", "predicate", "aspect", "form", "templates", "complete", "functional", "farthest")
 _COMPARISON_KEYS = ("about", "domain", "predicate", "form", "apart", "most", "least")
 _FRAMES: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "checking": (("statement",), True),
@@ -43,6 +43,8 @@ _FRAMES: Mapping[str, tuple[tuple[str, ...], bool]] = {
 }
 """Placeholders of each kind of frame, and whether the frame itself contains the slot."""
 _OPTIONAL_PLACEHOLDERS = {"aspect", "category"}
+NEARNESS = ("sibling", "cousin", "kind", "relation")
+"""Nearness of a distractor to the right answer, from near to far."""
 PLACES = ("object", "subject", "both")
 """Values of ``complete``: the fields of which the knowledge states every true name."""
 
@@ -113,6 +115,10 @@ class Hierarchy:
     complete: str | None = None
     """As for a relation; ``object`` means that all categories of a member are stated."""
     functional: bool = False
+    farthest: str = "relation"
+    """Nearness that an outlier must have at least: ``sibling``, ``cousin``, ``kind`` or ``relation`` (any).
+
+    Where names tell the category, as those of persons tell their country, only near outliers ask for knowledge."""
 
 
 @dataclass(frozen=True)
@@ -302,6 +308,9 @@ class _Reader:
         if not body.get("aspect") and any("{aspect}" in text for text in templates or frames["distinction"]):
             raise InputError(f"{where} has no 'aspect'; say what its categories are of, as in 'chemical category'")
         complete, functional = _completeness(body, where)
+        farthest = str(body.get("farthest", NEARNESS[-1]))
+        if farthest not in NEARNESS:
+            raise InputError(f"{where}: 'farthest' is {farthest!r}; {did_you_mean(farthest, NEARNESS)}")
         return Hierarchy(
             name=name,
             predicates=_names(body.get("predicate", name), "predicate", where),
@@ -312,6 +321,7 @@ class _Reader:
             templates=templates,
             complete=complete,
             functional=functional,
+            farthest=farthest,
         )
 
     def comparison(self, name: str, body: Any) -> Comparison:

@@ -18,7 +18,7 @@ from merkhet.questions.makers.name_aliases import create_subject_aliases, with_a
 from merkhet.questions.makers.nearness import KIND, RELATION, create_features, feature_sql, level_sql
 from merkhet.questions.makers.premise_splits import move_pairs
 from merkhet.questions.makers.question_builder import QuestionBuilder
-from merkhet.questions.schema import Hierarchy
+from merkhet.questions.schema import NEARNESS, Hierarchy
 from merkhet.questions.templates import PLACEHOLDER
 
 _TRIES, _ROUNDS = 6, 8
@@ -274,11 +274,14 @@ def _accept_odd_ones(builder: QuestionBuilder, hierarchies: Sequence[Hierarchy])
             union all select t.* from (select * from odd_tried where h in ({numbers})) t
             semi join disjoint_odd d on d.id = t.id and d.other = t.odd""",
         )
+    farthest = case_sql(
+        ((f"t.h = {h}", str(NEARNESS.index(part.farthest))) for h, part in enumerate(hierarchies)), str(RELATION)
+    )
     builder.create_table(
         "odd_found",
         f"""with fitting as (
-            select * from odd_tried t
-            where not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
+            select * from odd_tried t where t.level <= {farthest}
+            and not exists (select 1 from trio_categories c where c.h = t.h and c.id = t.id and c.high = t.odd)
             and not exists (select 1 from trio_below b where b.h = t.h and b.id = t.id and b.low = t.odd)
             and not exists (select 1 from trio_names n join alike l on l.name = n.name
                 where n.h = t.h and n.id = t.id and l.other = t.odd)

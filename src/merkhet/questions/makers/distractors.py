@@ -120,7 +120,9 @@ def create_pool(builder: QuestionBuilder) -> None:
         "pool_sizes", "select rel, ask, count(*) as size, min(n) as first_one from pool group by rel, ask"
     )
     builder.tables.map_batches(
-        "pool_names", "select rel, ask, name, count(*) as frequency from pool group by rel, ask, name", add_amounts
+        "pool_names",
+        "select rel, ask, name, count(*) as frequency, min(other) as owner from pool group by rel, ask, name",
+        add_amounts,
     )
 
 
@@ -258,7 +260,9 @@ def _choose_distractors(builder: QuestionBuilder, into: str, count: int, purpose
 
     A random number of them, from 0 to ``count``, may be right more often than the right answer, and the others less
     often; names that are right as often count on neither side. The nearest of these are taken, then the nearest of the
-    rest. Names that were drawn at random are taken in proportion to their weights (exponential race).
+    rest. Of names at one level, those come first that are right for different names, such as cities of different
+    countries: if all were cities of one country, the right answer would be the odd one. Names that were drawn at random
+    are taken in proportion to their weights (exponential race).
     """
     order = builder.draw_sql(sql_literal(purpose + " order"), "t.id", "t.name")
     quota = builder.draw_sql(sql_literal(purpose + " quota"), "id")
@@ -267,18 +271,22 @@ def _choose_distractors(builder: QuestionBuilder, into: str, count: int, purpose
         into,
         f"""with compared as (
             select t.id, t.name, t.level, t.rank, {race} as race, coalesce(t.near, false) as near,
-                sign(coalesce(f.frequency, 0) - coalesce(g.frequency, 0)) as side
+                f.owner, sign(coalesce(f.frequency, 0) - coalesce(g.frequency, 0)) as side
             from tried t left join pool_names f on f.rel = t.rel and f.ask = t.ask and f.name = t.name
             left join pool_names g on g.rel = t.rel and g.ask = t.ask and g.name = t.gold
-        ), placed as (
-            select *, row_number() over (partition by id, side order by level, rank, near, race, name) as place,
-                ({quota} % {count + 1})::bigint as above_count
+        ), spread as (
+            select *, row_number() over (
+                partition by id, coalesce(owner, name), level order by rank, near, race, name) as turn
             from compared
+        ), placed as (
+            select *, row_number() over (partition by id, side order by level, turn, rank, near, race, name) as place,
+                ({quota} % {count + 1})::bigint as above_count
+            from spread
         )
         select * from (
             select id, name, level, row_number() over (partition by id order by
                 place > case side when 0 then {count} when 1 then above_count else {count} - above_count end,
-                level, rank, near, race, name) as nth
+                level, turn, rank, near, race, name) as nth
             from placed
         ) n where nth <= {count}""",
     )

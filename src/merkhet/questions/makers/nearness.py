@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from merkhet.questions.makers._template_sql import case_sql, sql_literal, sql_literals
 from merkhet.questions.makers.question_builder import QuestionBuilder
+from merkhet.questions.schema import NEARNESS
 
 SIBLING, COUSIN, KIND, RELATION = range(4)
-LEVELS = ("sibling", "cousin", "kind", "relation")
-"""Nearness of a distractor to the right answer, from near to far."""
 _FEATURES, _MEMBERS = 8, 14
 """Number of shared features by which near names are looked for, and number of names tried by each."""
 _ROOMY = 6
@@ -27,7 +26,7 @@ _YEAR_BC = re.compile(r"(\d+) BC")
 
 def level_sql(number: str) -> str:
     """Return SQL for the name of a level, from SQL for its number."""
-    return case_sql((f"{number} = {level}", sql_literal(name)) for level, name in enumerate(LEVELS))
+    return case_sql((f"{number} = {level}", sql_literal(name)) for level, name in enumerate(NEARNESS))
 
 
 def feature_sql(*parts: str) -> str:
