@@ -1,4 +1,4 @@
-"""Wrong options against worlds in which facts are missing: nothing that is true in the full world is offered as wrong."""
+"""Worlds in which facts are missing: nothing that is true in the full world is offered as wrong."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class IncompleteWorld:
         self.full = _closed(full)
         known = set(full)
         for person in persons:
-            # A birthplace may be unknown, and so may be all languages of a person; some of a person's are never missing.
+            # A birthplace may be unknown, and so may be all languages of a person, but not some of them.
             if draw.random() < 0.3:
                 known -= {fact for fact in known if fact[0] == person and fact[1] == "born-in"}
             if draw.random() < 0.3:

@@ -79,7 +79,7 @@ def _space_belongs_to_word(tokenizer: Any) -> bool:
     if splitter is None:
         return False
     pieces = [piece for piece, _ in splitter.pre_tokenize_str("house house")]
-    return pieces[0] == "house" != pieces[-1]
+    return bool(pieces[0] == "house" != pieces[-1])
 
 
 def _read_weights(folder: Path, kind: str, options: dict[str, Any]) -> torch.Tensor | None:

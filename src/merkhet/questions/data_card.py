@@ -129,7 +129,7 @@ def _losses(card: Mapping[str, Any]) -> list[Line]:
 
 
 def _evidence(counts: Sequence[Mapping[str, Any]], by_nearness: Mapping[str, int]) -> list[Line]:
-    """Tabulate relations and facts by the evidence of wrong options, then questions by the nearness of wrong options."""
+    """Tabulate relations and facts by the evidence of wrong options, and questions by their nearness."""
     lines: list[Line] = [
         (row["evidence"], f"{row['relations']:,}", f"{row['facts']:,}", "asked" if row["asked"] else "not asked")
         for row in counts

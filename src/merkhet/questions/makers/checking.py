@@ -70,7 +70,8 @@ def make_checks(builder: QuestionBuilder) -> list[str]:
     builder.create_table(
         "judged_plain",
         f"""with paired as (
-            select t.* exclude (name), w.name as wrong, {level_sql("w.level")} as nearness, row_number() over (partition by rel order by turn) as nth, {fitting} as fitting
+            select t.* exclude (name), w.name as wrong, {level_sql("w.level")} as nearness,
+                row_number() over (partition by rel order by turn) as nth, {fitting} as fitting
             from to_check t join corruptions w on w.id = t.fact_id
         ), judged_facts as (
             select *, (nth + {first_truth}) % 2 = 0 as truth from paired

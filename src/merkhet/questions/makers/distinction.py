@@ -222,7 +222,8 @@ def _try_near_names(builder: QuestionBuilder) -> None:
             from trio_names t join member_features f on f.h = t.h and f.split = t.split and f.name = t.name
             group by t.h, t.id, t.category, t.split, f.feature, f.level, f.size
         ), ranked as (
-            select s.*, row_number() over (partition by s.h, s.id order by s.level, -s.members, s.size, s.feature) as nth
+            select s.*,
+                row_number() over (partition by s.h, s.id order by s.level, -s.members, s.size, s.feature) as nth
             from shared s anti join own o on o.h = s.h and o.category = s.category and o.feature = s.feature
         ), places as (
             select g.h, g.id, g.category, g.split, g.feature, g.level, g.members,

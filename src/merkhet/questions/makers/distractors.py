@@ -170,7 +170,8 @@ def draw_distractors(
             where k < case when z.size <= {2 * tries} then z.size else {tries} end
         )
         select t.id, p.name, {RELATION} as level, {_FARTHEST} as rank,
-            case when max(t.size) <= {2 * tries} then count(*) else 1 end as weight, bool_or(p.domain = a.domain) as near
+            case when max(t.size) <= {2 * tries} then count(*) else 1 end as weight,
+            bool_or(p.domain = a.domain) as near
         from places t join pool p on p.n = t.place join {asked} a on a.id = t.id group by t.id, p.name""",
     )
     if builder.evidence.mode == DECLARED:

@@ -36,7 +36,7 @@ class EvidenceRules:
         """
         self.disjoint = {predicate: number for number, predicate in enumerate(schema.disjoint)}
         """Number of each predicate with disjoint classes."""
-        parts = (*schema.relations.values(), *schema.hierarchies.values())
+        parts: list[Relation | Hierarchy] = [*schema.relations.values(), *schema.hierarchies.values()]
         self._declared = dict(declared)
         self._complete = set(declared) | {
             predicate for part in parts if part.complete or part.functional for predicate in part.predicates
@@ -169,4 +169,5 @@ def disjoint_names_sql(pairs: str) -> str:
     return f"""select distinct p.id, p.one, p.other from {pairs} p
         join class_sides x on x.taxonomy = p.taxonomy and x.name = p.one
         join class_sides y on y.taxonomy = p.taxonomy and y.grp = x.grp and y.name = p.other and y.side != x.side
-        anti join class_overlaps o on o.taxonomy = x.taxonomy and o.grp = x.grp and o.one = x.side and o.other = y.side"""
+        anti join class_overlaps o
+            on o.taxonomy = x.taxonomy and o.grp = x.grp and o.one = x.side and o.other = y.side"""

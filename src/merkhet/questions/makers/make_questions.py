@@ -54,8 +54,8 @@ def make_benchmark(
 
     Args:
         tables: Tables of the knowledge base in an engine.
-        tasks: Tasks to make questions for, of :data:`TASKS`, :data:`OPTIONAL_TASKS` and :data:`OPEN_BOOK`; empty for all of
-            ``TASKS``.
+        tasks: Tasks to make questions for, of :data:`TASKS`, :data:`OPTIONAL_TASKS` and :data:`OPEN_BOOK`; empty for
+            all of ``TASKS``.
         filters: Quality filters, in their order of application.
         draw: Function that samples the questions.
 
@@ -67,12 +67,10 @@ def make_benchmark(
     makes_reasoning = not {"reasoning", OPEN_BOOK}.isdisjoint(tasks)
     inflected = options.choices is None or makes_reasoning or relation_masking.TASK in tasks
     builder = QuestionBuilder(tables, schema, options, inflected=inflected)
-    remarks: list[str] = []
     splits_by_premise = options.split_by == "premise" and len(options.shares or ()) > 1
     if splits_by_premise or makes_reasoning:
         create_conclusions(builder)
-    if splits_by_premise:
-        remarks += assign_premise_splits(builder)
+    remarks = assign_premise_splits(builder) if splits_by_premise else []
     create_truths(builder)
     create_pool(builder)
     ambiguity: list[dict[str, Any]] = []

@@ -38,8 +38,8 @@ def create_features(builder: QuestionBuilder) -> None:
     """Create the table ``features`` of what stated facts say of each name: name, level and feature.
 
     Names with a common feature of level 0 are siblings: both have the same object, or are objects of the same subject,
-    by one predicate. With a feature of level 1 they are cousins: their objects (or subjects) share an object, or objects
-    of their objects do. Those of level 2 have the same kind. Features are hashed to 64 bits.
+    by one predicate. With a feature of level 1 they are cousins: their objects (or subjects) share an object, or
+    objects of their objects do. Those of level 2 have the same kind. Features are hashed to 64 bits.
     """
     chosen = f"and f.predicate in ({sql_literals(builder.options.near)})" if builder.options.near else ""
     builder.create_table(
@@ -113,7 +113,8 @@ def _create_pool_features(builder: QuestionBuilder) -> None:
     builder.create_table(
         "pool_features",
         """with sized as (
-            select p.rel, p.ask, p.name, f.level, f.feature, count(*) over (partition by p.rel, p.ask, f.feature) as size
+            select p.rel, p.ask, p.name, f.level, f.feature,
+                count(*) over (partition by p.rel, p.ask, f.feature) as size
             from pool_names p join features f on f.name = p.name where p.amount is null
         )
         select rel, ask, name, level, feature, size,

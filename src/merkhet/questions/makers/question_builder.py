@@ -310,9 +310,9 @@ class QuestionBuilder:
         relations_by_form: dict[tuple[str, str], list[str]] = {}
         for relation in self.relations.values():
             scoped = (template for scope in relation.scopes for template in scope.templates)
-            for field, form in placeholder_forms((*relation.templates, *scoped)):
-                if field in ("subject", "object"):
-                    numbers = relations_by_form.setdefault((field, form), [])
+            for name, form in placeholder_forms((*relation.templates, *scoped)):
+                if name in ("subject", "object"):
+                    numbers = relations_by_form.setdefault((name, form), [])
                     numbers.append(str(self.relation_numbers[relation.name]))
         self._forms = sorted(relations_by_form)
         forms = sorted({form for _, form in self._forms})

@@ -154,7 +154,8 @@ def _ask_openly(
     others = _other_names(builder, relation, template, ask)
     source = f"""concluded c{others} where rel = {builder.relation_numbers[relation.name]} and {usable_sql(template)}
         and {condition} and not exists (
-            select 1 from unclear_asked u where u.fact_id = c.fact_id and u.rel = c.rel and u.ask = {sql_literal(ask)})"""
+            select 1 from unclear_asked u
+            where u.fact_id = c.fact_id and u.rel = c.rel and u.ask = {sql_literal(ask)})"""
     candidates = candidate_set_sql(builder, relation, template, ask, source, "x.alike" if others else None)
     prompt = sentence_sql(template, ask)
     _add_questions(builder, source, template, ask, label, others, prompt=prompt, candidate_set=candidates)

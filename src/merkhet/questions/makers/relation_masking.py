@@ -12,7 +12,6 @@ from merkhet.core import SLOT
 from merkhet.core.text import counted
 from merkhet.questions.makers._template_sql import field_column, sql_literal
 from merkhet.questions.makers.question_builder import QuestionBuilder
-from merkhet.questions.schema import Relation
 from merkhet.questions.templates import PLACEHOLDER
 
 TASK = "relation"

@@ -42,8 +42,8 @@ class KmirOptions(SplitOptions):
     )
     evidence: Literal["declared", "assumed"] | None = Field(
         None,
-        description="evidence that wrong options are wrong: declared, or assumed if nothing is declared (declared if any "
-        "relation declares it)",
+        description="evidence that wrong options are wrong: declared or assumed (declared, or assumed if no relation "
+        "declares any)",
     )
     balance: bool | None = Field(
         None,

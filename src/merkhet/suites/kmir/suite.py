@@ -212,8 +212,8 @@ SUITE = Kmir(
         "an open question are all answers of the relation. F1 is word F1: texts are lower-cased, ASCII punctuation and "
         "articles are dropped, and the bag of words is compared with that of the nearest right answer. A tuned model "
         "is trained on each question type separately, with the questions of the training split; no fact occurs in two "
-        "splits, and unless the study splits by fact, no conclusion has a premise in another split. Open-book questions "
-        "show the premises of the conclusion among those of two others, which share no name with it."
+        "splits, and unless the study splits by fact, no conclusion has a premise in another split. Open-book "
+        "questions show the premises of the conclusion among those of two others, which share no name with it."
     ),
     published_methods=(
         "The questions, their right answers and their splits are those of KMIR's published files, which name no "

@@ -16,7 +16,7 @@ class QuickstartOptions(SuiteOptions):
     choices: int = Field(10, ge=2, description="number of candidates of a completion question")
     evidence: Literal["declared", "assumed"] | None = Field(
         None,
-        description="evidence that wrong options are wrong: declared, or assumed if nothing is declared (declared if any "
-        "relation declares it)",
+        description="evidence that wrong options are wrong: declared or assumed (declared, or assumed if no relation "
+        "declares any)",
     )
     templates: StudyPath | None = Field(None, description="a YAML file with your own templates")
