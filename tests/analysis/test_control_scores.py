@@ -30,11 +30,11 @@ def questions_of(count: int, task: str = "t") -> dict[str, Question]:
 
 def answers_of(questions: dict[str, Question], right: set[str], model: str = "m", probe: str = "rank"):
     rows = []
-    for name in questions:
+    for name, question in questions.items():
         rank = 1.0 if name in right else 2.0
         ranked = [{"candidate": "x", "score": 1.0}, {"candidate": "y", "score": 0.0}]
         row = {"question_id": name, "model": model, "probe": probe, "method": "sum", "prediction": "x"}
-        golds = {"golds": [questions[name].target], "gold_ranks": [rank], "gold_ties": [1]}
+        golds = {"golds": [question.target], "gold_ranks": [rank], "gold_ties": [1]}
         rows.append({**row, **golds, "ranked": ranked})
     return make_table(ANSWERS, rows)
 
@@ -97,7 +97,12 @@ def test_few_questions_support_no_verdict() -> None:
 
 
 LISTS = {
-    ("Among iron, gold, tin, and lead, it is [MASK].", ("tin", "gold", "lead", "iron")): ["iron", "gold", "tin", "lead"],
+    ("Among iron, gold, tin, and lead, it is [MASK].", ("tin", "gold", "lead", "iron")): [
+        "iron",
+        "gold",
+        "tin",
+        "lead",
+    ],
     ("Choose one of a cat, cat food, or dog: [MASK].", ("cat food", "dog", "a cat")): ["a cat", "cat food", "dog"],
     ("It is [MASK].", ("tin", "gold", "lead")): None,
     ("Yes or no: [MASK].", ("Yes", "no")): None,

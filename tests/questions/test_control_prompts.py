@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
+import pytest
 from all_cases import check_all
 
+from merkhet.core.errors import InputError
 from merkhet.core.schemas import ENTITIES, QUESTIONS, make_table
 from merkhet.questions.makers.control_prompts import SUBJECT_BLIND, hide_name, make_control_prompts
+from merkhet.questions.question_files import read_questions
 from merkhet.questions.schema import Relation, Schema, Scope
 
 HIDDEN = {
@@ -60,7 +66,12 @@ QUESTIONS_AND_PROMPTS = [
     ("capital/2", "[MASK] governs Chad.", ["Chad"], "[MASK] governs this country."),
     ("capital/2", "Oslo governs [MASK].", ["Oslo"], "This city governs [MASK]."),
     ("capital/1-port", "The port of Chad is [MASK].", ["Chad"], "The port of this country is [MASK]."),
-    ("capital/1", "True? The capital of Chad is Oslo. [MASK]", ["Chad", "Oslo"], "True? The capital of this country is Oslo. [MASK]"),
+    (
+        "capital/1",
+        "True? The capital of Chad is Oslo. [MASK]",
+        ["Chad", "Oslo"],
+        "True? The capital of this country is Oslo. [MASK]",
+    ),
     ("bare/1", "Chad is [MASK].", ["Chad"], None),
     ("other/1", "Chad is [MASK].", ["Chad"], None),
     ("capital/1", "Chad, Oslo, or Mali? Highest: [MASK].", ["Chad", "Oslo", "Mali"], None),
@@ -71,7 +82,14 @@ QUESTIONS_AND_PROMPTS = [
 
 def test_the_noun_is_that_of_the_hidden_entity() -> None:
     rows = [
-        {"prompt": prompt, "answers": ["x"], "target": "x", "choices": ["x", "y"], "template": label, "qset": str(number)}
+        {
+            "prompt": prompt,
+            "answers": ["x"],
+            "target": "x",
+            "choices": ["x", "y"],
+            "template": label,
+            "qset": str(number),
+        }
         for number, (label, prompt, _, _) in enumerate(QUESTIONS_AND_PROMPTS)
     ]
     questions = make_table(QUESTIONS, [{**row, "question_id": f"q{number}"} for number, row in enumerate(rows)])
@@ -87,3 +105,14 @@ def test_the_noun_is_that_of_the_hidden_entity() -> None:
     assert prompts == expected
     none = make_control_prompts(questions.slice(0, 0), pa.table(ENTITIES.schema.empty_table()), SCHEMA)
     assert none.num_rows == 0 and none.schema == made.schema
+
+
+def test_control_prompts_need_one_slot(tmp_path: Path) -> None:
+    question = {"prompt": "The capital of Chad is [MASK].", "answers": ["x"], "choices": ["x", "y"], "question_id": "q"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question) + "\n")
+    control = {"question_id": "q", "control": SUBJECT_BLIND, "prompt": "The capital of this country is [MASK]."}
+    (tmp_path / "controls.jsonl").write_text(json.dumps(control) + "\n")
+    assert read_questions(tmp_path).controls.to_pylist() == [control]
+    (tmp_path / "controls.jsonl").write_text(json.dumps({**control, "prompt": "It is N'Djamena."}) + "\n")
+    with pytest.raises(InputError, match=r"controls.jsonl, row 1: the prompt .* has no slot"):
+        read_questions(tmp_path)

@@ -11,7 +11,7 @@ from merkhet.engine.asker import ASSOCIATION, SUBJECT_BLIND, AskParams, AskRunti
 from merkhet.engine.plan import AnyStep, Step
 from merkhet.engine.resolve_study import ResolvedStudy, memorizes
 from merkhet.engine.run_files import QUESTION_TABLES
-from merkhet.models.association import has_embeddings
+from merkhet.models.association_baseline import has_embeddings
 from merkhet.models.model_lookup import ResolvedModel
 
 _RANK = "rank"
