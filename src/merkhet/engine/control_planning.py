@@ -85,6 +85,9 @@ def _make_step(step: Step[AskParams, AskRuntime], params: AskParams, inputs: tup
     ]
     stem = f"{digest(key)[:16]}"
     outputs = (f".merkhet/controls/{stem}.parquet", f".merkhet/controls/{stem}.json")
-    about = f", {params.control}"
-    name = f"{step.name}{about}" if probe else f"ask {params.name}{about} {digest(key)[:6]}"
+    if probe:
+        name = f"{step.name}, {params.control}"
+    else:
+        parts = [params.name, *(" and ".join(part) for part in (params.tasks, params.kinds) if part), params.control]
+        name = f"ask {', '.join(parts)}"
     return Step(name, "ask", step.function, params, step.runtime, inputs, outputs)
