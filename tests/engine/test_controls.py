@@ -22,7 +22,7 @@ from merkhet.engine._run_collection import collect_runs
 from merkhet.engine._shared_prompts import ask_once
 from merkhet.engine.combine_runs import report_data
 from merkhet.engine.distribute.merge_shards import merge_runs
-from merkhet.models.association import AssociationBaseline
+from merkhet.models.association_baseline import AssociationBaseline
 from merkhet.models.loading import load_model
 from merkhet.models.protocol import NO_GOLD
 from merkhet.probes.rank import rank_candidates

@@ -15,7 +15,7 @@ from all_cases import check_all
 
 from merkhet.core.errors import InputError
 from merkhet.core.records import Question
-from merkhet.models.association import AssociationBaseline
+from merkhet.models.association_baseline import AssociationBaseline
 from merkhet.models.baselines import LongestBaseline
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, resolve_model
@@ -174,5 +174,5 @@ def test_a_named_model_gives_its_embeddings(model_folders, tmp_path: Path) -> No
     assert (resolved.kind, resolved.fingerprint) == ("baseline", direct.fingerprint)
     assert resolve_model(ModelSpec(f"association:{folder}", label="x")).name == "x"
     assert resolve_model(ModelSpec(f"association:{folder.name}"), folder.parent).fingerprint == direct.fingerprint
-    with pytest.raises(InputError, match=r"association:random has no|no input embeddings"):
+    with pytest.raises(InputError, match="no input embeddings"):
         resolve_model(ModelSpec("association:random"))

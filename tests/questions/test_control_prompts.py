@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
+import pytest
 from all_cases import check_all
 
+from merkhet.core.errors import InputError
 from merkhet.core.schemas import ENTITIES, QUESTIONS, make_table
 from merkhet.questions.makers.control_prompts import SUBJECT_BLIND, hide_name, make_control_prompts
+from merkhet.questions.question_files import read_questions
 from merkhet.questions.schema import Relation, Schema, Scope
 
 HIDDEN = {
@@ -99,3 +105,14 @@ def test_the_noun_is_that_of_the_hidden_entity() -> None:
     assert prompts == expected
     none = make_control_prompts(questions.slice(0, 0), pa.table(ENTITIES.schema.empty_table()), SCHEMA)
     assert none.num_rows == 0 and none.schema == made.schema
+
+
+def test_control_prompts_need_one_slot(tmp_path: Path) -> None:
+    question = {"prompt": "The capital of Chad is [MASK].", "answers": ["x"], "choices": ["x", "y"], "question_id": "q"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question) + "\n")
+    control = {"question_id": "q", "control": SUBJECT_BLIND, "prompt": "The capital of this country is [MASK]."}
+    (tmp_path / "controls.jsonl").write_text(json.dumps(control) + "\n")
+    assert read_questions(tmp_path).controls.to_pylist() == [control]
+    (tmp_path / "controls.jsonl").write_text(json.dumps({**control, "prompt": "It is N'Djamena."}) + "\n")
+    with pytest.raises(InputError, match=r"controls.jsonl, row 1: the prompt .* has no slot"):
+        read_questions(tmp_path)

@@ -14,12 +14,16 @@ _MOST_TASKS = 8
 _WORDS = {
     "association": {
         Verdict.AHEAD: "does better than its own word association on",
-        Verdict.NO_DIFFERENCE: "does not differ significantly from its own word association on",
+        Verdict.NO_DIFFERENCE: (
+            "does no better and no worse, as far as can be shown, than its own word association on"
+        ),
         Verdict.BEHIND: "does worse than its own word association on",
     },
     "subject-blind": {
         Verdict.AHEAD: "does better with the subject than with the subject hidden on",
-        Verdict.NO_DIFFERENCE: "does not differ significantly with the subject hidden on",
+        Verdict.NO_DIFFERENCE: (
+            "does no better and no worse, as far as can be shown, with the subject than with the subject hidden on"
+        ),
         Verdict.BEHIND: "does worse with the subject than with the subject hidden on",
     },
 }

@@ -58,8 +58,8 @@ def _day(times: pa.ChunkedArray, missing: int) -> pa.Array:
     return pc.add(pc.multiply(parts[0], 10_000), pc.add(pc.multiply(parts[1], 100), parts[2]))
 
 
-def check_questions(table: pa.Table, where: Callable[[int], str], faults: FaultList) -> None:
-    """Check that each question has one slot, an answer, and either choices or a candidate set."""
+def check_slots(table: pa.Table, where: Callable[[int], str], faults: FaultList) -> None:
+    """Check that each prompt has one slot."""
     slots = pc.count_substring(table["prompt"], SLOT)
 
     def describe(row: int) -> str:
@@ -68,6 +68,11 @@ def check_questions(table: pa.Table, where: Callable[[int], str], faults: FaultL
         return f"{where(row)}: the prompt {prompt!r} has {slots_text}; write {SLOT} exactly once, for the answer"
 
     faults.add_rows(rows_where(pc.not_equal(slots, 1)), describe)
+
+
+def check_questions(table: pa.Table, where: Callable[[int], str], faults: FaultList) -> None:
+    """Check that each question has one slot, an answer, and either choices or a candidate set."""
+    check_slots(table, where, faults)
     faults.add_rows(
         rows_where(pc.equal(pc.list_value_length(table["answers"]), 0)),
         lambda row: f"{where(row)}: 'answers' is empty; name every right answer",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from merkhet.core._row_checks import check_facts, check_questions, rows_where
+from merkhet.core._row_checks import check_facts, check_questions, check_slots, rows_where
 from merkhet.core.errors import FaultList, InputError, did_you_mean, first_line
 from merkhet.core.files import atomic_path, parse_json_object
 from merkhet.core.ids import content_id
@@ -159,6 +159,7 @@ CONTROLS = TableKind(
     "controls",
     pa.schema(_strings("question_id", "control", "prompt")),
     required=frozenset({"question_id", "control", "prompt"}),
+    check=check_slots,
 )
 """Prompts that lack what a question is about, by control."""
 ANSWERS = TableKind(

@@ -18,7 +18,7 @@ from merkhet.core.errors import MerkhetError
 from merkhet.core.records import Answer, Question
 from merkhet.core.text import counted
 from merkhet.engine._shared_prompts import SHARING_PROBES, ask_once
-from merkhet.models.association import AssociationBaseline
+from merkhet.models.association_baseline import AssociationBaseline
 from merkhet.models.loading import load_model
 from merkhet.models.model_lookup import ModelSpec, ResolvedModel, resolve_model
 from merkhet.models.placeholders import PseudowordSettings, replace_pseudowords

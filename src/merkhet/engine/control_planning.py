@@ -11,7 +11,7 @@ from merkhet.engine.asker import ASSOCIATION, SUBJECT_BLIND, AskParams, AskRunti
 from merkhet.engine.plan import AnyStep, Step
 from merkhet.engine.resolve_study import ResolvedStudy, memorizes
 from merkhet.engine.run_files import QUESTION_TABLES
-from merkhet.models.association import has_embeddings
+from merkhet.models.association_baseline import has_embeddings
 from merkhet.models.model_lookup import ResolvedModel
 
 _RANK = "rank"
@@ -85,6 +85,9 @@ def _make_step(step: Step[AskParams, AskRuntime], params: AskParams, inputs: tup
     ]
     stem = f"{digest(key)[:16]}"
     outputs = (f".merkhet/controls/{stem}.parquet", f".merkhet/controls/{stem}.json")
-    about = f", {params.control}"
-    name = f"{step.name}{about}" if probe else f"ask {params.name}{about} {digest(key)[:6]}"
+    if probe:
+        name = f"{step.name}, {params.control}"
+    else:
+        parts = [params.name, *(" and ".join(part) for part in (params.tasks, params.kinds) if part), params.control]
+        name = f"ask {', '.join(parts)}"
     return Step(name, "ask", step.function, params, step.runtime, inputs, outputs)

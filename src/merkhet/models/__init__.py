@@ -19,7 +19,7 @@ MODELS = Registry(
         ),
         "longest": (f"{_BASELINES}:LongestBaseline", "baseline: the longest option"),
         "association": (
-            "merkhet.models.association:AssociationBaseline",
+            "merkhet.models.association_baseline:AssociationBaseline",
             "baseline: the option nearest to the subject by input embeddings, of minilm-mlm or of association:MODEL",
         ),
         "overlap": (

@@ -91,8 +91,11 @@ def _read_weights(folder: Path, kind: str, options: dict[str, Any]) -> torch.Ten
     factory = {"masked": transformers.AutoModelForMaskedLM, "causal": transformers.AutoModelForCausalLM}.get(
         kind, transformers.AutoModel
     )
-    with torch.device("meta"):
-        network = factory.from_config(config, **options)
+    try:
+        with torch.device("meta"):
+            network = factory.from_config(config, **options)
+    except Exception:  # Code of others may need a real device; the network is then loaded with its weights.
+        return None
     matrix = network.get_input_embeddings().weight
     prefix = f"{network.base_model_prefix}."
     names = [name for name, parameter in network.named_parameters(remove_duplicate=False) if parameter is matrix]

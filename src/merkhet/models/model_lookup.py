@@ -108,7 +108,7 @@ def _resolve(spec: ModelSpec, folder: Path | None) -> ResolvedModel:
         untrained = replace(untrained, name=spec.label) if spec.label else untrained
         return _resolve_instance(spec, untrained, "random weights")
     if spec.model.startswith(ASSOCIATION_PREFIX):
-        from merkhet.models.association import AssociationBaseline
+        from merkhet.models.association_baseline import AssociationBaseline
 
         embedded = replace(spec, model=spec.model.removeprefix(ASSOCIATION_PREFIX), label=None).with_default_reading
         baseline = AssociationBaseline(resolve_model(embedded, folder), spec.label or spec.model)
