@@ -25,11 +25,12 @@ from test_relational import (
 )
 
 from merkhet.core.schemas import FACTS, NAMES, make_table
+from merkhet.engine.score_step import question_groups
 from merkhet.knowledge.chunk import Chunk
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.metrics.text_overlap import normalised_words
-from merkhet.questions.makers.completion import group_targets
+from merkhet.questions.makers.candidate_sets import group_targets
 from merkhet.questions.makers.make_questions import make_benchmark
 from merkhet.questions.makers.question_builder import MakerOptions
 from merkhet.questions.question_files import QuestionSet
@@ -143,6 +144,22 @@ def test_no_candidate_is_what_a_right_answer_is_also_called(world: tuple[World, 
                 smaller.add(target)
     assert smaller <= colliding
     assert left_out > 5
+
+
+def test_aliases_are_not_counted_as_further_right_answers(world: tuple[World, QuestionSet, Names]) -> None:
+    one, questions, _ = world
+    rows = questions.questions.to_pylist()
+    counts = questions.right_counts()
+    groups = question_groups(questions, ["conflict"])
+    several = 0
+    for row, count, question in zip(rows, counts, questions.as_questions(), strict=True):
+        offered = [text for text in candidates_of(questions, row) if text in row["answers"]]
+        assert count == len(offered) == len(question.right_candidates) >= 1
+        assert groups[row["question_id"]]["conflict"] == ("yes" if count > 1 else "no")
+        several += count > 1
+        if row["task"] == "completion" and not is_number(row):
+            assert count <= len(stated_and_right(one, row)[1])
+    assert 0 < several < len(rows)
 
 
 def test_few_candidate_sets_serve_many_answers() -> None:

@@ -172,16 +172,19 @@ def other_names_sql(builder: QuestionBuilder, relation: Relation, template: str,
     if not present:
         return None
     form, begins = slot_form(template, ask)
-    rows = " union all ".join(
-        f"""select c.ctx, a.shown, '{table}' as origin from ({names}) c join {table} a on a.name = c.name
-        where a.rel = {number} and a.ask = '{ask}' and a.form = '{form}' and {"" if begins else "not "}a.begins"""
+    queries = {
+        table: f"""(select c.ctx, list(distinct a.shown order by a.shown) as texts
+            from ({names}) c join {table} a on a.name = c.name
+            where a.rel = {number} and a.ask = '{ask}' and a.form = '{form}' and {"" if begins else "not "}a.begins
+            group by c.ctx)"""
         for table in present
-    )
-    lists = ", ".join(
-        f"list(distinct shown order by shown) filter (origin = '{table}') as {column}"
-        for table, column in (("shown_aliases", "aliases"), ("shown_alike", "alike"))
-    )
-    return f"select ctx, {lists} from ({rows}) other group by ctx"
+    }
+    if len(present) == 2:
+        return f"""select coalesce(a.ctx, k.ctx) as ctx, a.texts as aliases, k.texts as alike
+        from {queries["shown_aliases"]} a full join {queries["shown_alike"]} k on k.ctx = a.ctx"""
+    columns = ("texts", "cast(null as varchar[])")
+    aliases, alike = columns if present == ["shown_aliases"] else columns[::-1]
+    return f"select ctx, {aliases} as aliases, {alike} as alike from {queries[present[0]]} t"
 
 
 def create_subject_aliases(builder: QuestionBuilder, rows: str, into: str) -> None:

@@ -14,7 +14,7 @@ from merkhet.questions.makers._template_sql import (
     sql_literal,
     usable_sql,
 )
-from merkhet.questions.makers.completion import candidate_set_sql
+from merkhet.questions.makers.candidate_sets import candidate_set_sql
 from merkhet.questions.makers.distractors import draw_distractors
 from merkhet.questions.makers.name_aliases import other_names_sql, with_aliases_sql
 from merkhet.questions.makers.nearness import level_sql
