@@ -27,7 +27,13 @@ from merkhet.core.schemas import (
 
 TABLE_KINDS = {kind.name: kind for kind in vars(schemas).values() if isinstance(kind, TableKind)}
 ROWS = {
-    "premises": [{"question_id": "q-1", "shown": "first", "first": ["q-2"], "second": ["q-3"], "memory": "half"}],
+    "premises": [
+        {"question_id": "q-1", "fact_id": "f_1", "step": 1, "axiom": "TransitiveOP", "sentence": "A cat is a mammal."},
+        {"question_id": "q-1", "fact_id": "f_2", "step": 2, "axiom": "SubOP(OPChain)"},
+    ],
+    "premise_questions": [
+        {"question_id": "q-1", "shown": "first", "first": ["q-2"], "second": ["q-3"], "memory": "half"}
+    ],
     "settings": [{"question_id": "q-1", "model": "minilm-mlm", "premises": "EX/IM"}],
     "facts": [
         {"subject": "Q1", "predicate": "capital", "object": "Q2", "start": "1990", "premises": ["f_1", "f_2"]},
