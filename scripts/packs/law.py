@@ -35,7 +35,31 @@ PREDICATES = {
 }
 # Constitutions whose year is disputed, or that the Factbook dates by another act than the adoption.
 _NO_YEAR = frozenset(
-    ("KP", "KR", "LU", "ST", "SE", "CM", "AU", "WS", "SG", "DK", "SM", "NR", "MX", "GN", "BO", "PA", "TO")
+    [
+        "AU",
+        "BO",
+        "CG",
+        "CM",
+        "DK",
+        "DZ",
+        "GN",
+        "KP",
+        "KR",
+        "LU",
+        "MX",
+        "NP",
+        "NR",
+        "PA",
+        "RW",
+        "SE",
+        "SG",
+        "SM",
+        "ST",
+        "TM",
+        "TO",
+        "VU",
+        "WS",
+    ]
 )
 _NO_PARLIAMENT = frozenset(
     (
@@ -72,7 +96,7 @@ _NO_CHAMBER = frozenset(
             "Nitijela",
             "Al Jamiya Al Wataniya",
         ),
-        *("Majlis al-Shuyukh", "Majlis al-Dawla"),
+        *("Majlis al-Shuyukh", "Majlis al-Dawla", "Camara de Representantes del Pueblo"),
     )
 )
 _CIRCUITS = (

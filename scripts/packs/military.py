@@ -245,7 +245,7 @@ def _add_battles(pack: SourcedPack, glosses: Glosses) -> None:
         lemma = synset.lemmas[0]
         plain = re.sub(r"^battle of ", "", lemma.replace("_", " "), flags=re.IGNORECASE)
         label = _BATTLES.get(lemma, f"the Battle of {plain}")
-        if not label or label in seen or re.search(r"War\b|Wars\b|Revolution|Conquest", lemma):
+        if not label or label in seen or re.search(r"\bWars?\b|Revolution|Conquest", plain):
             continue
         seen.add(label)
         gloss = first_part(synset.gloss)
