@@ -35,31 +35,10 @@ PREDICATES = {
 }
 # Constitutions whose year is disputed, or that the Factbook dates by another act than the adoption.
 _NO_YEAR = frozenset(
-    [
-        "AU",
-        "BO",
-        "CG",
-        "CM",
-        "DK",
-        "DZ",
-        "GN",
-        "KP",
-        "KR",
-        "LU",
-        "MX",
-        "NP",
-        "NR",
-        "PA",
-        "RW",
-        "SE",
-        "SG",
-        "SM",
-        "ST",
-        "TM",
-        "TO",
-        "VU",
-        "WS",
-    ]
+    (
+        *("AU", "BO", "CG", "CM", "DK", "DZ", "GN", "KP", "KR", "LU", "MX"),
+        *("NP", "NR", "PA", "RW", "SE", "SG", "SM", "ST", "TM", "TO", "VU", "WS"),
+    )
 )
 _NO_PARLIAMENT = frozenset(
     (
