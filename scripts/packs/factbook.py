@@ -73,7 +73,9 @@ def legal_systems(found: Mapping[str, Profile]) -> Iterator[tuple[str, str]]:
     """Legal systems of one kind: civil law or common law."""
     for code, profile in found.items():
         text = _text(profile, "Government", "Legal system").lower()
-        is_other = re.search(r"mixed|islamic|sharia|customary|religious|tribal|hindu|buddhist|influence|both|communist", text)
+        is_other = re.search(
+            r"mixed|islamic|sharia|customary|religious|tribal|hindu|buddhist|influence|both|communist", text
+        )
         is_civil, is_common = bool(re.search(r"\bcivil (?:law|legal)", text)), "common law" in text
         if not is_other and is_civil != is_common:
             yield code, "civil law" if is_civil else "common law"
@@ -151,8 +153,9 @@ def anthems(found: Mapping[str, Profile]) -> Iterator[tuple[str, str, str]]:
             continue
         named.append((code, name, english))
     counts = Counter(name for _, name, _ in named) + Counter(english for _, _, english in named if english)
-    yield from ((code, name, english if counts[english] == 1 else "") for code, name, english in named
-                if counts[name] == 1)
+    yield from (
+        (code, name, english if counts[english] == 1 else "") for code, name, english in named if counts[name] == 1
+    )
 
 
 def _unshared(named: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:

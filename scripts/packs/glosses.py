@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,19 +17,22 @@ INSTANCE = "@i"
 NATIONALITIES = {
     "United States": "American",
     **{name: name for name in ("French", "German", "Italian", "Russian", "Austrian", "Hungarian", "Czech", "Spanish")},
-    **{name: "British" for name in ("British", "English", "Scottish", "Welsh")},
+    **dict.fromkeys(("British", "English", "Scottish", "Welsh"), "British"),
     **{name: name for name in ("Swedish", "Norwegian", "Danish", "Dutch", "Belgian", "Swiss", "Polish", "Irish")},
     **{name: name for name in ("Canadian", "Australian", "Mexican", "Brazilian", "Japanese", "Chinese", "Indian")},
     **{name: name for name in ("Greek", "Roman", "Finnish", "Romanian", "Turkish", "Persian", "Carthaginian")},
 }
 # A second country in a gloss makes the nationality doubtful.
 _DOUBTFUL = re.compile(
-    r"\bborn (?:of|in|to) (?!\d)|\bborn (?:a|an) |naturali|\b(?:moved|emigrated|exile|citizen|settled|immigra|expatriate)"
+    r"\bborn (?:of|in|to) (?!\d)|\bborn (?:a|an) |naturali"
+    r"|\b(?:moved|emigrated|exile|citizen|settled|immigra|expatriate)"
     r"|\b(?:Soviet|Confederate)|French-|-born|-American"
 )
 _LIFE = re.compile(r"\((\d{3,4})-(\d{3,4})\)$")
 _BORN = re.compile(r"\(born (?:in )?(\d{4})\)$")
 _TITLES = ("Sir ", "Dame ", "Saint ", "St. ", "Baron ", "Lord ", "Count ", "President ", "Pope ", "King ", "Marshal ")
+
+
 @dataclass(frozen=True)
 class Person:
     """A person of the database."""
@@ -112,11 +115,7 @@ class Glosses:
     def _person(self, synset: Synset) -> Person:
         names = [lemma.replace("_", " ") for lemma in synset.lemmas]
         surname = names[0]
-        full = [
-            name
-            for name in names
-            if " " in name and name[0].isupper() and not name.startswith(_TITLES)
-        ]
+        full = [name for name in names if " " in name and name[0].isupper() and not name.startswith(_TITLES)]
         ending = [name for name in full if name.endswith(surname)] or full
         if not ending:
             return Person("", (), "", None, "")

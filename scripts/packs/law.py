@@ -34,10 +34,22 @@ PREDICATES = {
     "birth-year": PEOPLE["birth-year"],
 }
 # Constitutions whose year is disputed, or that the Factbook dates by another act than the adoption.
-_NO_YEAR = frozenset(("KP", "KR", "LU", "ST", "SE", "CM", "AU", "WS", "SG", "DK", "SM", "NR", "MX", "GN", "BO", "PA", "TO"))
+_NO_YEAR = frozenset(
+    (
+        *("AU", "BO", "CG", "CM", "DK", "DZ", "GN", "KP", "KR", "LU", "MX"),
+        *("NP", "NR", "PA", "RW", "SE", "SG", "SM", "ST", "TM", "TO", "VU", "WS"),
+    )
+)
 _NO_PARLIAMENT = frozenset(
     (
-        *("Bundesversammlung", "Bundesversammlung - in German", "Majlis", "Congreso", "Congreso Nacional", "Parlamento"),
+        *(
+            "Bundesversammlung",
+            "Bundesversammlung - in German",
+            "Majlis",
+            "Congreso",
+            "Congreso Nacional",
+            "Parlamento",
+        ),
         *("Chambre des Deputes", "Parlimen", "Congreso de la Republica del Peru", "Antenimierampirenena", "Fono"),
         *("Assemblee Nationale Populaire", "Asemblea Nacional", "Kongreso", "Barlamane", "Landtag", "Majlis al-'Umma"),
         *("Majlis al-Umma", "Nationale Assemblee", "Asamblea General", "Conseil National", "Sakartvelos Parlamenti"),
@@ -47,12 +59,39 @@ _NO_PARLIAMENT = frozenset(
 )
 _NO_CHAMBER = frozenset(
     (
-        *("Majlis al Nuwab", "Majlis al Shura", "Majlis al-Shura", "Majlis Alshoora", "Majlis al Nuwaab", "Senado Federal"),
-        *("Chambre des Deputes", "Chambre des Communes", "Majlis Weleyat", "Majlis Watani", "Nitijela", "Al Jamiya Al Wataniya"),
-        *("Majlis al-Shuyukh", "Majlis al-Dawla"),
+        *(
+            "Majlis al Nuwab",
+            "Majlis al Shura",
+            "Majlis al-Shura",
+            "Majlis Alshoora",
+            "Majlis al Nuwaab",
+            "Senado Federal",
+        ),
+        *(
+            "Chambre des Deputes",
+            "Chambre des Communes",
+            "Majlis Weleyat",
+            "Majlis Watani",
+            "Nitijela",
+            "Al Jamiya Al Wataniya",
+        ),
+        *("Majlis al-Shuyukh", "Majlis al-Dawla", "Camara de Representantes del Pueblo"),
     )
 )
-_CIRCUITS = ("", "First", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "Eighth", "Ninth", "Tenth", "Eleventh")
+_CIRCUITS = (
+    "",
+    "First",
+    "Second",
+    "Third",
+    "Fourth",
+    "Fifth",
+    "Sixth",
+    "Seventh",
+    "Eighth",
+    "Ninth",
+    "Tenth",
+    "Eleventh",
+)
 _STATES = """
     al:Alabama ak:Alaska az:Arizona ar:Arkansas ca:California co:Colorado ct:Connecticut de:Delaware fl:Florida
     ga:Georgia hi:Hawaii id:Idaho il:Illinois in:Indiana ia:Iowa ks:Kansas ky:Kentucky la:Louisiana me:Maine

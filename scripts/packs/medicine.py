@@ -61,7 +61,15 @@ _NO_KIND = frozenset(
         *("doxorubicin", "actinomycin", "mitomycin", "aspirin_powder", "enteric-coated_aspirin", "buffered_aspirin"),
         *("antipruritic", "pyocyanin", "pyocyanase", "tetrachlorethylene", "salol", "sodium_thiopental", "mannitol"),
         *("gamma-interferon", "alpha-interferon", "beta-interferon", "penicillin_F", "penicillin_O", "anesthyl"),
-        *("amphotericin", "ethyl_chloride", "iodochlorhydroxyquin", "tyrocidine", "tyrothricin", "subtilin", "mycomycin"),
+        *(
+            "amphotericin",
+            "ethyl_chloride",
+            "iodochlorhydroxyquin",
+            "tyrocidine",
+            "tyrothricin",
+            "subtilin",
+            "mycomycin",
+        ),
         *("antimycin", "carbomycin", "streptothricin", "methyl_salicylate", "butacaine", "dicumarol", "quinine"),
         *("phenyltoloxamine", "methapyrilene", "cephaloridine", "cephaloglycin", "gramicidin", "mithramycin"),
     )
@@ -77,18 +85,48 @@ _NO_DRUGS = frozenset(
 # Names of combinations, misspelt names, and names that the database gives to another drug than their maker does.
 _NO_BRANDS = frozenset(
     (
-        *("Augmentin", "Sudafed", "Triavil", "Depokene", "Prinival", "Larium", "Torodal", "Coricidin", "Bayer", "Mephaquine"),
+        *(
+            "Augmentin",
+            "Sudafed",
+            "Triavil",
+            "Depokene",
+            "Prinival",
+            "Larium",
+            "Torodal",
+            "Coricidin",
+            "Bayer",
+            "Mephaquine",
+        ),
         *("St. Joseph", "Ethocaine", "Cortone Acetate", "Liquid Pred", "Vasomax", "Kavrin", "Keflin", "Hemofil"),
         *("Liquaemin", "Mexitil", "Daricon", "Orudis KT", "Dexamethasone Intensol", "Lipo-Hepin", "Ergotrate Maleate"),
-        *("Atromid-S", "Tandearil", "Gemonil", "Estronol", "Lipo-Lutin", "Kabolin", "Nitrospan", "Larotid", "SK-Ampicillin"),
+        *(
+            "Atromid-S",
+            "Tandearil",
+            "Gemonil",
+            "Estronol",
+            "Lipo-Lutin",
+            "Kabolin",
+            "Nitrospan",
+            "Larotid",
+            "SK-Ampicillin",
+        ),
     )
 )
 _SPELLING = {"flunitrazepan": "flunitrazepam", "propanolol": "propranolol", "rifampin": "rifampin"}
-_SALTS = (" sodium", " potassium", " hydrochloride", " maleate", " besylate", " bisulfate", " sulphate", " tromethamine")
+_SALTS = (
+    " sodium",
+    " potassium",
+    " hydrochloride",
+    " maleate",
+    " besylate",
+    " bisulfate",
+    " sulphate",
+    " tromethamine",
+)
 _GERMS = {
     "virus": r"\b(?:virus|viruses|viral|herpes|rotavirus|retrovirus|arbovirus)\b",
     "bacterium": r"\b(?:bacteri\w*|bacillus|spirochete|streptococc\w*|staphylococc\w*|rickettsia\w*|chlamydia)\b",
-    "parasite": r"\b(?:protozoa\w*|parasit\w*|worms?|tapeworms?|flukes?|roundworms?|trypanosome\w*|hookworms?|mites?)\b",
+    "parasite": r"\b(?:protozoa\w*|parasit\w*|\w*worms?|flukes?|trypanosome\w*|mites?)\b",
     "fungus": r"\bfung\w*\b",
 }
 # Infections of animals and plants, classes of diseases, and diseases that the gloss ties to a germ only in passing.
@@ -105,7 +143,8 @@ _NO_GERM = frozenset(
     )
 )
 _REMOVED = re.compile(
-    r"^surgical removal of (?:all or (?:a )?part of |part or all of |some or all of )?((?:the|a|an|one or both) [a-z ]+?)"
+    r"^surgical removal of (?:all or (?:a )?part of |part or all of |some or all of )?"
+    r"((?:the|a|an|one or both) [a-z ]+?)"
     r"(?: to .*)?$"
 )
 _BRANCH = re.compile(
@@ -119,19 +158,48 @@ _INFLAMMATION = re.compile(
 # Wrong or narrower senses, and groups of organs.
 _NO_INFLAMMATION = frozenset(
     (
-        *("aspiration pneumonia", "amebic dysentery", "pelvic inflammatory disease", "tympanitis", "rachitis", "tarsitis"),
-        *("pancarditis", "corditis", "ulitis", "colpitis", "episcleritis", "leptomeningitis", "myocardial inflammation"),
+        *(
+            "aspiration pneumonia",
+            "amebic dysentery",
+            "pelvic inflammatory disease",
+            "tympanitis",
+            "rachitis",
+            "tarsitis",
+        ),
+        *(
+            "pancarditis",
+            "corditis",
+            "ulitis",
+            "colpitis",
+            "episcleritis",
+            "leptomeningitis",
+            "myocardial inflammation",
+        ),
         *("chilblain", "otitis", "sore throat"),
     )
 )
-# Wholes of bones; those that hold one another are one, so that a bone has one.
+# Wholes of bones, by the database's name; those of which none holds another, so that a bone has one.
 _WHOLES = {
-    **{part: "skull" for part in ("skull", "cranium", "head")},
-    **{part: "leg" for part in ("leg", "thigh")},
-    **{part: "arm" for part in ("arm", "forearm")},
-    **{part: part.replace("_", " ") for part in ("wrist", "pelvis", "neck", "foot", "middle_ear")},
+    **dict.fromkeys(("skull", "cranium", "head"), "skull"),
+    **dict.fromkeys(("leg", "thigh"), "leg"),
+    **{part: part for part in ("wrist", "pelvis")},
 }
-_NO_BONE = frozenset(("upper jaw", "hipbone", "jaw", "skull", "cranium", "ossicle", "calvaria", "coccyx", "sacrum", "ramus", "sinciput", "occiput"))
+_NO_BONE = frozenset(
+    (
+        "upper jaw",
+        "hipbone",
+        "jaw",
+        "skull",
+        "cranium",
+        "ossicle",
+        "calvaria",
+        "coccyx",
+        "sacrum",
+        "ramus",
+        "sinciput",
+        "occiput",
+    )
+)
 
 
 def build(glosses: Glosses, used: set[str]) -> SourcedPack:
@@ -212,7 +280,9 @@ def _confirm_germs(pack: SourcedPack, glosses: Glosses) -> None:
 def _add_operations(pack: SourcedPack, nouns: list[Synset]) -> None:
     for synset in nouns:
         match = _REMOVED.match(definition(synset.gloss))
-        is_vague = match and re.search(r"\b(?:and|or|part|organ|body|that|blood)\b|^an? (?!lung|kidney|eye|breast)", match[1])
+        is_vague = match and re.search(
+            r"\b(?:and|or|part|organ|body|that|blood)\b|^an? (?!lung|kidney|eye|breast)", match[1]
+        )
         if match and not is_vague and synset.lemmas[0] != "enervation":
             label, aliases = _names(synset)
             operation = pack.entity("operation", label, aliases)
@@ -225,9 +295,7 @@ def _add_fears(pack: SourcedPack, glosses: Glosses) -> None:
         match = re.match(r"^(?:a morbid|irrational) fear of (.*)$", definition(synset.gloss))
         label, aliases = _names(synset)
         if match and label != "lepidophobia" and "phobia" not in match[1]:
-            pack.link(
-                pack.entity("phobia", label, aliases), "fear-of", pack.entity("feared", match[1]), "wordnet"
-            )
+            pack.link(pack.entity("phobia", label, aliases), "fear-of", pack.entity("feared", match[1]), "wordnet")
 
 
 def _add_branches(pack: SourcedPack, nouns: list[Synset]) -> None:
@@ -287,7 +355,9 @@ def _add_bones(pack: SourcedPack, glosses: Glosses) -> None:
             continue
         # A carpal bone is a part of the wrist, and so is each of its kinds.
         above = [synset, *glosses.parents(synset)]
-        wholes = {_WHOLES.get(whole.lemmas[0], "") for bone in above for whole in glosses.linked(bone, PART_HOLONYM)} - {""}
+        wholes = {
+            _WHOLES.get(whole.lemmas[0], "") for bone in above for whole in glosses.linked(bone, PART_HOLONYM)
+        } - {""}
         if len(wholes) == 1 and not any(word[:3] in label for word in wholes):
             bone = pack.entity("bone", label, aliases)
             pack.link(bone, "bone-of", pack.entity("bodypart", wholes.pop()), "wordnet")

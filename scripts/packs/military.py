@@ -20,7 +20,9 @@ PREDICATES = {
         "took place in", "event", "place", functional=True, note="Countries of today and states of the US."
     ),
     "known-for-war": Described("is known for a part in", "person", "event", functional=True),
-    "weapon-kind": Described("is a", "weapon", "weaponkind", functional=True, note="Kinds that exclude one another only."),
+    "weapon-kind": Described(
+        "is a", "weapon", "weaponkind", functional=True, note="Kinds that exclude one another only."
+    ),
     "force-of": Described("is a part of the armed forces of", "force", "country", functional=True),
     "spelled-as": Described("has the code word", "letter", "codeword", functional=True, note="NATO spelling alphabet."),
     "military-term": Described("means", "term", "definition", functional=True, note="Definitions are glosses."),
@@ -138,7 +140,9 @@ _BATTLES = {
     "Guadalcanal": "the Battle of Guadalcanal",
 }
 _COUNTRIES = {
-    **{name: name for name in ("France", "Italy", "Greece", "Germany", "Belgium", "Egypt", "India", "Mexico", "Turkey")},
+    **{
+        name: name for name in ("France", "Italy", "Greece", "Germany", "Belgium", "Egypt", "India", "Mexico", "Turkey")
+    },
     **{name: name for name in ("Switzerland", "Philippines", "Cuba", "Vietnam", "South Korea", "Sudan", "Bulgaria")},
     **{name: name for name in ("Denmark", "Ireland", "England", "Scotland", "Poland", "Austria", "Spain")},
     **{name: name for name in ("Virginia", "Pennsylvania", "Tennessee", "Georgia", "South Carolina", "New Jersey")},
@@ -160,7 +164,6 @@ _WEAPONS = {
     "rifle": "rifle",
     "spear": "spear",
     "missile": "missile",
-    "ax": "axe",
     "warship": "warship",
     "chemical_weapon": "chemical weapon",
     "warplane": "warplane",
@@ -171,23 +174,40 @@ _WEAPONS = {
 _ONE_SENSE = {"club": {"blackjack", "bludgeon", "cudgel", "knobkerrie", "lathi", "shillelagh", "truncheon"}}
 _NO_WEAPON = frozenset(
     (
-        *("forty-five", "gat", "peacekeeper", "common_ax", "space_probe"),
+        *("forty-five", "gat", "peacekeeper", "space_probe"),
         *("batting_helmet", "football_helmet", "hard_hat", "crash_helmet", "skid_lid", "space_helmet", "headpiece"),
         *("destroyer_escort", "capital_ship", "nautilus", "tin_can", "submersible", "surface_ship", "guard_ship"),
-        *("interceptor", "fireman's_ax", "ice_ax"),
+        *("interceptor",),
         *("brilliant_pebble", "sidewinder", "horse_pistol", "zip_gun", "Very_pistol", "burp_gun"),
-        *("automatic_rifle", "light_machine_gun", "half_hatchet", "claw_hatchet", "broad_hatchet", "cruise_missile"),
+        *("automatic_rifle", "light_machine_gun", "cruise_missile"),
         *("chemical_bomb", "nitrochloromethane", "chloroacetophenone", "chlorobenzylidenemalononitrile"),
-        *("poison_gas", "nerve_gas", "tear_gas", "organophosphate_nerve_agent", "voider", "bulletproof_vest", "kamikaze"),
+        *(
+            "poison_gas",
+            "nerve_gas",
+            "tear_gas",
+            "organophosphate_nerve_agent",
+            "voider",
+            "bulletproof_vest",
+            "kamikaze",
+        ),
         *("frigate", "fleet_ballistic_missile_submarine", "auxiliary_research_submarine", "leister", "harpoon", "Colt"),
-        *("double-bitted_ax", "casquet", "heaume", "habergeon", "corselet", "sloop_of_war"),
+        *("casquet", "heaume", "habergeon", "corselet", "sloop_of_war"),
         *("reconnaissance_plane", "sailing_warship"),
-        *("assault_rifle", "Browning_automatic_rifle", "Saturday_night_special", "pepper_spray", "Mace", "fighter"),
+        *(
+            "assault_rifle",
+            "Kalashnikov",
+            "Browning_automatic_rifle",
+            "Saturday_night_special",
+            "pepper_spray",
+            "Mace",
+            "fighter",
+        ),
         *("pocket_battleship", "guided_missile_cruiser", "guided_missile_frigate", "attack_submarine", "trench_knife"),
     )
 )
 _NO_FORCE = re.compile(
-    r"Salvadorena|KdoL|SENAFRONT|Military Police|Brunoto|Naznacheniya|Commando|Secretaria|La Marine|Marine Nationale|Directemar"
+    r"Salvadorena|KdoL|SENAFRONT|Military Police|Brunoto|Naznacheniya|Commando|Secretaria|La Marine"
+    r"|Marine Nationale|Directemar"
     r"|Ejercito$|Ejercito Nacional|Armee|Forca Aerea Nacional|Armada Nacional|Fuerza de Mar|Marina de Guerra|Milicia"
     r"|Takticke|Zracnih|Infanteria de Marina|Fusileros|Specialiuju|Territoriales|Streitkraefte|Fortele|Sanitaets"
     r"|Juvenil|Guardia Costeira|Guarda|Mocambique|Forcas|Corpi|Militar |Guardia Nacional|Armada Bol|Ejercito Bol"
@@ -225,7 +245,7 @@ def _add_battles(pack: SourcedPack, glosses: Glosses) -> None:
         lemma = synset.lemmas[0]
         plain = re.sub(r"^battle of ", "", lemma.replace("_", " "), flags=re.IGNORECASE)
         label = _BATTLES.get(lemma, f"the Battle of {plain}")
-        if not label or label in seen or re.search(r"War\b|Wars\b|Revolution|Conquest", lemma):
+        if not label or label in seen or re.search(r"\bWars?\b|Revolution|Conquest", plain):
             continue
         seen.add(label)
         gloss = first_part(synset.gloss)

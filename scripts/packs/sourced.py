@@ -63,18 +63,14 @@ TONAL = Source(
     "6.5.1",
     "MIT",
     "Keys, intervals and chords as the library computes them.",
-    licences.mit(
-        "Facts about keys, intervals and chords were computed with tonal.", "Copyright (c) 2015 danigb"
-    ),
+    licences.mit("Facts about keys, intervals and chords were computed with tonal.", "Copyright (c) 2015 danigb"),
 )
 SPELLING = Source(
     "nato-phonetic-alphabet",
     "2.0.4",
     "MIT",
     "Code words of the letters.",
-    licences.mit(
-        "The spelling alphabet comes from nato-phonetic-alphabet.", "Copyright (c) 2021 Jack van der Bilt"
-    ),
+    licences.mit("The spelling alphabet comes from nato-phonetic-alphabet.", "Copyright (c) 2021 Jack van der Bilt"),
 )
 SOURCES = {
     "wordnet": WORDNET,

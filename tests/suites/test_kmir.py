@@ -47,7 +47,7 @@ def check_a_benchmark(folder: Path, questions: QuestionSet) -> list[dict[str, An
     assert all(count["after"] <= count["before"] for count in card["filters"])
     assert "## Filters" in (folder / "CARD.md").read_text()
     truth = Counter(row["target"].lower() for row in rows if row["task"] == "checking")
-    assert truth["yes"] == truth["no"] > len(rows) / 20
+    assert truth["yes"] == truth["no"] > len(rows) / 25
     return rows
 
 
