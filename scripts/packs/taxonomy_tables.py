@@ -12,8 +12,7 @@ def _words(text: str) -> set[str]:
 # lexicographer file of the sense that is meant. A class lies below another one if WordNet says so.
 ACT, ANIMAL, ARTIFACT, BODY, FOOD, PERSON, PLANT = 4, 5, 6, 8, 13, 18, 20
 CLASS_GROUPS: list[dict[str, int]] = [
-    {"animal": 3}
-    | dict.fromkeys(
+    dict.fromkeys(
         (
             *("bird", "fish", "insect", "mammal", "reptile", "amphibian", "arachnid", "crustacean"),
             *("mollusk", "dog", "horse", "rodent", "primate", "monkey", "whale", "bird of prey", "snake", "lizard"),
@@ -61,15 +60,15 @@ FAMILY = {ANIMAL, FOOD, PLANT}
 # near synonym or a part of the class, it covers members of several classes, or the matter is disputed.
 DROPPED_WORDS = _words(
     """
-    abduction, absinthe, accessory, acorn, acoustic, ade, agua, aircraft, airship, almond, altar, ambulance,
-    ancestor, anemone, angling, antiaircraft, antidote, aperitif, apparel, aquarium, arbor, architecture, argentine,
-    argyle, attire, automatic, ax, axe, baby, backwater, bagging, baldric, baldrick, bale, balloon, bandanna,
-    banger, bap, barge, barnacle, basin, bath, bathtub, battleship, bead, beanbag, beef, beet, bender, benedick,
-    bennet, berry, bib, bijou, biped, biscuit, bitter, bitters, blackjack, blanc, bling, bloomer, boat, boathouse,
-    bock, boiler, bolo, bomber, bones, bonsai, boot, bootleg, booze, boudoir, bovine, bra, bravo, brent, brew,
-    bride, bridegroom, briefs, brill, brine, britches, broadsword, broiler, bronc, brontosaurus, broody, brothel,
-    buckboard, buckshot, bug, bugler, bulldozer, bullock, bumper, butternut, cab, cabinet, caddy, cager, calf,
-    calla, calypso, campion, canine, capitol, capon, capote, car, caramel apple, carnivore, carob, carriage,
+    abduction, absinthe, accessory, acorn, acoustic, ade, agua, aircraft, airship, almond, altar, amaretto,
+    ambulance, ancestor, anemone, angling, antiaircraft, antidote, aperitif, apparel, aquarium, arbor, architecture,
+    argentine, argyle, attire, automatic, ax, axe, baby, backwater, bagging, baldric, baldrick, bale, balloon,
+    bandanna, banger, bap, barge, barnacle, basin, bath, bathtub, battleship, bead, beanbag, beef, beet, bender,
+    benedick, bennet, berry, bib, bijou, biped, biscuit, bitter, bitters, blackjack, blanc, bling, bloomer, boat,
+    boathouse, bock, boiler, bolo, bomber, bones, bonsai, boot, bootleg, booze, boudoir, bovine, bra, bravo, brent,
+    brew, bride, bridegroom, briefs, brill, brine, britches, broadsword, broiler, bronc, brontosaurus, broody,
+    brothel, buckboard, buckshot, bug, bugler, bulldozer, bullock, bumper, butternut, cab, cabinet, caddy, cager,
+    calf, calla, calypso, campion, canine, capitol, capon, capote, car, caramel apple, carnivore, carob, carriage,
     cascade, cassette, castle, caterpillar, cayenne, cesspool, challah, char, charger, chariot, chatterbox,
     checkroom, cherub, chick, chicory, chili, chilly, chime, chips, chocolate, choreography, chrome, cinnamon,
     cisco, citrus, clarence, clarion, claymore, cleaver, cling, clitoris, clothes, clubhouse, cob, cobweb, cocker,
@@ -90,36 +89,37 @@ DROPPED_WORDS = _words(
     inhaler, inlet, interceptor, intercostal, investigator, ironclad, ironing, jack, jackrabbit, jailbird, jaw,
     jean, jet, jewel, jib, jigsaw, jockstrap, julep, jumping, kamikaze, kennel, kernel, kiang, kicker, kin, kiosk,
     kitten, kiwi, knickers, knife, knuckles, kob, kris, kylie, ladle, lamb, lancers, lapdog, larva, lat, launch,
-    laundry, laurel, lentil, letterman, linen, lingerie, liniment, lip, liquor, livery, livestock, liza, loaf,
-    lobby, locker, locket, locust, longboat, longhorn, loo, lorry, luggage, lungfish, ma, machete, mademoiselle,
-    madhouse, maggot, magnum, mailbox, mainsail, malnutrition, mammoth, mandible, manger, mankind, maraschino, marc,
-    marguerite, marsupial mouse, mastodon, mater, matron, mavis, maxi, mayhem, meatloaf, medicinal, mending, merle,
-    merlin, mini, minibar, miro, missile, missus, molar, moll, mollie, mollusc, molly, mono, morello, motorbike,
-    motorboat, mount, mower, mudder, muff, mugging, mung, muscle, mustard, mutt, mynah, nan, narrow, needlepoint,
-    nestling, newlywed, nose, nucleus, nut, nutmeg, nylons, offspring, ointment, okra, olive, olm, organ, outboard,
-    outbuilding, outhouse, overall, pacer, paintball, paisley, palmyra, panties, panty, pantyhose, panzer, parent,
-    partner, patois, patty, peacock, pecs, pederasty, penis, pervert, pet, petty, phaeton, pharmaceutical, phrase,
-    pickup, piggy, pimple, pinche, piper, pique, place, placebo, plaid, playhouse, pocket, pollard, pomfret,
-    ponderosa, pooch, poon, porker, portfolio, potion, poultry, prancer, preventive, principal, privates, pro,
-    proboscis, produce, projectile, prostate, prostitution, pterodactyl, puffer, pumpernickel, punk, punky, pup,
-    pupa, puppy, pussy, quadruped, queen, racing, rag, raider, rainstorm, rape, rapist, raptor, rasher, ratter,
-    razor, receptacle, reeve, rheumatism, rhubarb, riding, ridley, rink, ripper, roadhouse, roast, rob roy, robbery,
-    rock candy, rocket, rotgut, rummy, rusk, rustler, rustling, rye, sanatorium, sandbar, sandbox, sandstorm,
-    sapling, sarcophagus, sarsaparilla, sassafras, sawmill, scam, schoolhouse, scrubs, sea, seatbelt, seed,
-    semiautomatic, setter, sharpshooter, shay, shellfish, sherry, ship, shipwreck, shook, shortcake, shortcut,
-    showboat, sibling, sickbay, sidecar, sidewinder, signora, silks, silverback, simian, singer, singles,
-    skateboard, skivvies, skull, slacks, slammer, slater, slaughterhouse, sleighing, slip, smoother, snatcher,
-    snout, snowplow, soapbox, sock, solan, songbird, southpaw, spacecraft, speakeasy, speedboat, sphincter,
-    spinnaker, spittoon, spoon, sportsman, spreader, sprout, stall, starship, stays, steakhouse, steamboat,
-    steamship, steed, stocking, stole, stout, strapless, stray, streetcar, submarine, sulfa, sultana, suspect,
-    swatch, sweats, swine, swinger, switchblade, swizzle, tabby, tackle, tadpole, tails, takin, tam, tanker, tansy,
-    taro, tarp, teahouse, technical, tender, testicle, thoroughbred, thoroughfare, threads, throne, thunderstorm,
-    ticker, tights, timothy, tit, toast, toby, toddy, toke, tom, tooth, tort, toupee, towel, track, trappings, tray,
-    trident, trolley, trolling, trotter, troubadour, trouser, truffle, tub, tumbling, tung, tunny, turnover, twin,
-    tyrannosaurus, udder, underpants, underwear, undies, ungulate, uniform, uterus, vanilla, veronica, vertebra,
-    vest, vibes, vintage, violation, virginal, viscera, vitals, wahoo, wallflower, warble, warship, wastebasket,
+    laundry, laurel, lentil, letterman, linen, lingerie, liniment, lip, liquor, liver, livery, livestock, liza,
+    loaf, lobby, locker, locket, locust, longboat, longhorn, loo, lorry, luggage, lungfish, ma, machete,
+    mademoiselle, madhouse, maggot, magnum, mailbox, mainsail, malnutrition, mammoth, mandible, manger, mankind,
+    maraschino, marc, marguerite, marsupial mouse, mastodon, mater, matron, mavis, maxi, mayhem, meatloaf,
+    medicinal, mending, merle, merlin, mini, minibar, miro, missile, missus, molar, moll, mollie, mollusc, molly,
+    mono, morello, motorbike, motorboat, mount, mower, mudder, muff, mugging, mung, muscle, mustard, mutt, mynah,
+    nan, narrow, needlepoint, nestling, newlywed, nose, nucleus, nursery, nut, nutmeg, nylons, offspring, ointment,
+    okra, olive, olm, organ, outboard, outbuilding, outhouse, overall, pacer, paintball, paisley, palmyra, panties,
+    panty, pantyhose, panzer, parent, partner, patois, patty, peacock, pecs, pederasty, penis, pervert, pet, petty,
+    phaeton, pharmaceutical, phrase, pickup, piggy, pimple, pinche, piper, pique, place, placebo, plaid, playhouse,
+    pocket, pollard, pomfret, ponderosa, pooch, poon, porker, porpoise, portfolio, potion, poultry, prancer,
+    preventive, principal, privates, pro, proboscis, produce, projectile, prostate, prostitution, pterodactyl,
+    puffer, pumpernickel, punk, punky, pup, pupa, puppy, pussy, quadruped, queen, racing, rag, raider, rainstorm,
+    rape, rapist, raptor, rasher, ratter, razor, receptacle, reeve, rheumatism, rhubarb, riding, ridley, rink,
+    ripper, roadhouse, roast, rob roy, robbery, rock candy, rocket, rotgut, rummy, rusk, rustler, rustling, rye,
+    sailboat, salon, sambuca, sanatorium, sandbar, sandbox, sandstorm, sapling, sarcophagus, sarsaparilla,
+    sassafras, sauna, sawmill, scam, schoolhouse, scrubs, sea, seatbelt, seed, semiautomatic, setter, sharpshooter,
+    shay, shellfish, sherry, ship, shipwreck, shook, shortcake, shortcut, showboat, sibling, sickbay, sidecar,
+    sidewinder, signora, silks, silverback, simian, singer, singles, skateboard, skivvies, skull, slacks, slammer,
+    slater, slaughterhouse, sleighing, slip, smoother, snatcher, snout, snowplow, soapbox, sock, solan, songbird,
+    southpaw, spacecraft, spaceship, speakeasy, speedboat, sphincter, spinnaker, spittoon, spoon, sportsman,
+    spreader, spritzer, sprout, stall, starship, stays, steakhouse, steamboat, steamship, steed, stocking, stole,
+    stout, strapless, stray, streetcar, submarine, sulfa, sultana, suspect, swatch, sweats, swine, swinger,
+    switchblade, swizzle, tabby, tackle, tadpole, tails, takin, tam, tanker, tansy, taro, tarp, teahouse, technical,
+    tender, testicle, thoroughbred, thoroughfare, threads, throne, thunderstorm, ticker, tights, timothy, tit,
+    toast, toby, toddy, toke, tom, tongue, tooth, tort, toupee, towel, track, trappings, tray, trident, trolley,
+    trolling, trotter, troubadour, trouser, truffle, tub, tumbling, tung, tunny, turnover, twin, tyrannosaurus,
+    udder, underpants, underwear, undies, ungulate, uniform, uterus, vanilla, vermouth, veronica, vertebra, vest,
+    vibes, vintage, violation, virginal, viscera, vitals, wahoo, wallflower, warble, warship, wastebasket,
     waterfall, weeds, wheelbarrow, wheelchair, whelp, whorehouse, widgeon, wig, willet, windfall, wishbone, womb,
-    wonton, woodshed, wrapper, yearling, yoke
+    wonton, woodshed, wrapper, yacht, yearling, yoke
     """
 )
 
@@ -132,10 +132,20 @@ MEANT = dict.fromkeys(
     ANIMAL,
 ) | {"rose": PLANT, "cherry": FOOD}
 
-# Animals below no narrower class than this one are told only if WordNet places them among the kinds of animals, not
-# where it lists young or female animals, pets and the like.
-WIDEST = "animal"
-KINDS_OF_ANIMALS = ("vertebrate", "invertebrate")
+# What the lexicographer files of WordNet are about, for the classes that lie below no other class.
+REALMS = {
+    ACT: "acts",
+    ANIMAL: "animals",
+    ARTIFACT: "artifacts",
+    BODY: "parts of the body",
+    FOOD: "food and drink",
+    PERSON: "people",
+    PLANT: "plants",
+    17: "natural objects",
+    19: "natural phenomena",
+    26: "states of health",
+    27: "substances",
+}
 
 # Parts and wholes that WordNet relates, as far as a reader accepts them: "the toe is a part of the foot". Of each part
 # all wholes of the table are listed, save those that follow: what is a part of the foot is a part of the leg.
