@@ -119,3 +119,16 @@ def test_ids_are_split_into_words() -> None:
     words |= {"ISBN": "ISBN", "birthPlaceISO": "birth place iso", "launched on": "launched on"}
     words.pop("birthPlaceISO")
     assert {name: humanize(name) for name in words} == words
+
+
+def test_a_table_of_plain_words_is_an_ontology(tmp_path: Path) -> None:
+    rows = ["cat,subclass of,mammal", "mammal,subclass of,animal", "Tom,instance of,cat"]
+    rows += ["father of,subproperty of,parent of", "Tom,father of,Tim", "parent of,inverse of,child of"]
+    (tmp_path / "zoo.csv").write_text("subject,predicate,object\n" + "\n".join(rows) + "\n")
+    import_knowledge([str(tmp_path / "zoo.csv")], tmp_path / "zoo.duckdb")
+    infer(tmp_path / "zoo.duckdb")
+    with KnowledgeBase.open(tmp_path / "zoo.duckdb") as knowledge:
+        found = knowledge.query("select subject, predicate, object from facts where rule is not null").to_pylist()
+    assert {(row["subject"], row["object"]) for row in found} == {
+        *(("cat", "animal"), ("Tom", "mammal"), ("Tom", "animal"), ("Tom", "Tim"), ("Tim", "Tom")),
+    }
