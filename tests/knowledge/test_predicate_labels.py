@@ -53,6 +53,12 @@ def test_an_import_selects_predicates_by_label(store: Path, tmp_path: Path, text
         assert predicates(into) == {E + "bp"}, source
 
 
+def test_packs_load_predicates_by_label() -> None:
+    knowledge = KnowledgeBase.load(["countries", "elements"], predicates=["Has the capital", "symbol", "lies in"])
+    found = set(knowledge.facts()["predicate"].to_pylist())
+    assert found == {"capital", "symbol", "continent"}
+
+
 def test_a_label_that_no_predicate_has_selects_nothing(store: Path, tmp_path: Path) -> None:
     import_knowledge([str(tmp_path / "world.ttl")], tmp_path / "none.duckdb", predicates=["Ada"])
     assert predicates(tmp_path / "none.duckdb") == set()
