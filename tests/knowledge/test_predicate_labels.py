@@ -53,6 +53,12 @@ def test_an_import_selects_predicates_by_label(store: Path, tmp_path: Path, text
         assert predicates(into) == {E + "bp"}, source
 
 
+def test_packs_load_predicates_by_label() -> None:
+    knowledge = KnowledgeBase.load(["countries", "elements"], predicates=["Has the capital", "symbol", "lies in"])
+    found = set(knowledge.facts()["predicate"].to_pylist())
+    assert found == {"capital", "symbol", "continent"}
+
+
 def test_a_label_that_no_predicate_has_selects_nothing(store: Path, tmp_path: Path) -> None:
     import_knowledge([str(tmp_path / "world.ttl")], tmp_path / "none.duckdb", predicates=["Ada"])
     assert predicates(tmp_path / "none.duckdb") == set()
@@ -119,3 +125,16 @@ def test_ids_are_split_into_words() -> None:
     words |= {"ISBN": "ISBN", "birthPlaceISO": "birth place iso", "launched on": "launched on"}
     words.pop("birthPlaceISO")
     assert {name: humanize(name) for name in words} == words
+
+
+def test_a_table_of_plain_words_is_an_ontology(tmp_path: Path) -> None:
+    rows = ["cat,subclass of,mammal", "mammal,subclass of,animal", "Tom,instance of,cat"]
+    rows += ["father of,subproperty of,parent of", "Tom,father of,Tim", "parent of,inverse of,child of"]
+    (tmp_path / "zoo.csv").write_text("subject,predicate,object\n" + "\n".join(rows) + "\n")
+    import_knowledge([str(tmp_path / "zoo.csv")], tmp_path / "zoo.duckdb")
+    infer(tmp_path / "zoo.duckdb")
+    with KnowledgeBase.open(tmp_path / "zoo.duckdb") as knowledge:
+        found = knowledge.query("select subject, predicate, object from facts where rule is not null").to_pylist()
+    assert {(row["subject"], row["object"]) for row in found} == {
+        *(("cat", "animal"), ("Tom", "mammal"), ("Tom", "animal"), ("Tom", "Tim"), ("Tim", "Tom")),
+    }

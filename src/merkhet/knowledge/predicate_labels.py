@@ -95,16 +95,20 @@ def select_by_label(context: ReadContext, read: Callable[[ReadContext], Iterator
     Args:
         read: Function that reads the whole source.
     """
-    texts = {_normalize(text) for text in context.predicates if full_iri(text) is None}
-    if not texts or context.predicate_ids:
+    texts = [text for text in context.predicates if full_iri(text) is None]
+    if not texts:
         return
-    found: set[str] = set()
+    wanted = {_normalize(text) for text in texts}
+    ids: set[str] = set()
+    labels: list[tuple[str, str]] = []
     for chunk in read(ReadContext(options=context.options, skip_bad=True)):
+        ids.update(chunk.facts["predicate"].unique().to_pylist())
+        labels += [(name, declared.label) for name, declared in chunk.predicates.items()]
         for row in chunk.names.select(["entity", "label", "aliases"]).to_pylist():
-            if any(_normalize(label) in texts for label in (row["label"], *(row["aliases"] or ())) if label):
-                found.add(row["entity"])
-        found |= {name for name, declared in chunk.predicates.items() if _normalize(declared.label) in texts}
-    context.predicate_ids = frozenset(found)
+            named = (label for label in (row["label"], *(row["aliases"] or ())) if label)
+            labels += [(row["entity"], label) for label in named if _normalize(label) in wanted]
+    found = resolve_predicates(texts, ids, ((name, label) for name, label in labels if name in ids))
+    context.predicate_ids |= {name for names in found.values() for name in names}
 
 
 def humanize(name: str) -> str:

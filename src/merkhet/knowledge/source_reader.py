@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 
 from merkhet.core.compressed_files import DecompressedStream
@@ -49,6 +48,7 @@ class ReadContext:
     """Bad rows that are not skipped."""
     predicate_ids: frozenset[str] = frozenset()
     """Ids of the predicates that are selected by label; a source sets them before it reads facts."""
+    _spellings: tuple[tuple[str, ...], frozenset[str]] | None = field(default=None, repr=False)
     collects_faults: bool = False
     """Whether several bad rows are collected for one InputError; the caller of the source raises it."""
 
@@ -113,10 +113,14 @@ class ReadContext:
         """The predicates to read, with the ids of those that are selected by label."""
         return (*self.predicates, *sorted(self.predicate_ids))
 
-    @cached_property
+    @property
     def predicate_spellings(self) -> frozenset[str]:
         """The predicates to read, each in all of its spellings: ``rdfs:label`` and its IRI."""
-        return frozenset(spelling for text in self.selected_predicates for spelling in predicate_spellings(text))
+        selected = self.selected_predicates
+        if self._spellings is None or self._spellings[0] != selected:
+            found = frozenset(spelling for text in selected for spelling in predicate_spellings(text))
+            self._spellings = selected, found
+        return self._spellings[1]
 
 
 class _FileWithProgress(DecompressedStream):

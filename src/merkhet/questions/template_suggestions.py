@@ -50,7 +50,7 @@ def sentence_templates(
     noun = label if single else add_indefinite_article(label)
     templates = [template] if single else [f"One {label} of {{the subject}} is {{the object}}."]
     if common and label.rpartition(" ")[2].lower() in _KINDS:
-        return ["{the subject} is {a object}.", *templates]
+        return ["{the subject} is {a object}.", f"As for its {label}, {{the subject}} is {{a object}}."]
     article = "the " if single else ""
     return [*templates, f"{{the object}} is {article}{noun} of {{the subject}}."]
 

@@ -9,19 +9,19 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.knowledge import _iris as iris
 
 ROLES: Mapping[str, tuple[str, ...]] = {
-    "type": (iris.TYPE, "P31"),
-    "subclass": (iris.SUBCLASS, "P279"),
-    "subproperty": (iris.SUBPROPERTY, "P1647"),
+    "type": (iris.TYPE, "P31", "instance of"),
+    "subclass": (iris.SUBCLASS, "P279", "subclass of"),
+    "subproperty": (iris.SUBPROPERTY, "P1647", "subproperty of"),
     "domain": (iris.DOMAIN,),
     "range": (iris.RANGE,),
-    "inverse": (iris.INVERSE, "P1696"),
+    "inverse": (iris.INVERSE, "P1696", "inverse of"),
     "equivalent": (iris.EQUIVALENT_PROPERTY, "P1628"),
     "equivalent class": (iris.EQUIVALENT_CLASS, "P1709"),
     "chain": (iris.CHAIN,),
     "disjoint properties": (iris.DISJOINT_PROPERTIES,),
     "disjoint classes": (iris.DISJOINT_CLASSES,),
 }
-"""The predicates for each kind of axiom (role); a rules file may declare additional predicates."""
+"""The predicates for each kind of axiom (role), as ids and as labels; a rules file may declare more."""
 
 CHARACTERISTICS: Mapping[str, str] = {
     "symmetric": iris.SYMMETRIC,

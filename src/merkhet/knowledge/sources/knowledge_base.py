@@ -19,7 +19,7 @@ def read_store(path: Path, context: ReadContext) -> Iterator[Chunk]:
     if context.predicates:
         with open_database(path, read_only=True) as connection:
             found = find_predicates(connection, context.predicates)
-        context.predicate_ids = frozenset(name for names in found.values() for name in names)
+        context.predicate_ids |= {name for names in found.values() for name in names}
     queries = {
         "facts": (f"select {FACT_COLUMNS} from facts", "predicate", context.predicate_spellings),
         "names": (f"select {NAME_COLUMNS} from names", "language", context.languages),

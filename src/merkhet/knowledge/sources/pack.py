@@ -10,6 +10,7 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.core.schemas import FACTS, NAMES, TableKind
 from merkhet.knowledge.chunk import Chunk, Predicate, columns_table
 from merkhet.knowledge.pack_catalog import declared_completeness, read_manifest
+from merkhet.knowledge.predicate_labels import select_by_label
 from merkhet.knowledge.source_reader import ReadContext
 from merkhet.knowledge.sources.fact_table import delimited_rows, drop_bad_rows, parse_column
 
@@ -17,6 +18,7 @@ from merkhet.knowledge.sources.fact_table import delimited_rows, drop_bad_rows, 
 def read_pack(folder: Path, context: ReadContext) -> Iterator[Chunk]:
     """Yield the facts and names of a pack as one chunk; a fact without a domain gets the domain of the pack."""
     context.check_options()
+    select_by_label(context, lambda scan: read_pack(folder, scan))
     manifest = read_manifest(folder)
     facts, numbers = _read_columns(folder / "facts.csv", FACTS, context)
     domain, name = manifest.get("domain"), manifest["name"]

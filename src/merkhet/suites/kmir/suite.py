@@ -216,11 +216,11 @@ SUITE = Kmir(
         "questions show the premises of the conclusion among those of two others, which share no name with it."
     ),
     published_methods=(
-        "The questions, their right answers and their splits are those of KMIR's published files, which name no "
-        "candidates. The right answers of each task are divided by a hash into lists of at most 100; a question is "
-        "ranked among the list that has its right answer, a statement between yes and no. F1 is word F1: texts are "
-        "lower-cased, ASCII punctuation and articles are dropped, and the bag of words is compared with that of the "
-        "nearest right answer."
+        "The questions, their right answers and their splits are those of KMIR's published files. Choices that the "
+        "text of a question shows are its candidates. The right answers of the other questions of each task are "
+        "divided by a hash into lists of at most 100; a question is ranked among the list that has its right answer, "
+        "a statement between yes and no. F1 is word F1: texts are lower-cased, ASCII punctuation and articles are "
+        "dropped, and the bag of words is compared with that of the nearest right answer."
     ),
     citations=(
         """@misc{gao2022kmir,
