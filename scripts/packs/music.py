@@ -112,8 +112,9 @@ def _add_musicians(pack: SourcedPack, glosses: Glosses, years: dict[str, int], u
     add_people(pack, composers, used, doubted=doubted)
     add_people(pack, singers, used, nationality=False, doubted=doubted)
     known = {_initials(person.label) for person in everyone}
+    born = {(_initials(person.label)[0], person.born) for person in everyone}
     for name, year in sorted(years.items()):
-        if name not in used and _initials(name) not in known:
+        if name not in used and _initials(name) not in known and (_initials(name)[0], year) not in born:
             used.add(name)
             pack.measure(pack.entity("person", name, _plain(name)), "birth-year", year, "calendar")
 
