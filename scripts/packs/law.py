@@ -42,40 +42,21 @@ _NO_YEAR = frozenset(
 )
 _NO_PARLIAMENT = frozenset(
     (
-        *(
-            "Bundesversammlung",
-            "Bundesversammlung - in German",
-            "Majlis",
-            "Congreso",
-            "Congreso Nacional",
-            "Parlamento",
-        ),
-        *("Chambre des Deputes", "Parlimen", "Congreso de la Republica del Peru", "Antenimierampirenena", "Fono"),
-        *("Assemblee Nationale Populaire", "Asemblea Nacional", "Kongreso", "Barlamane", "Landtag", "Majlis al-'Umma"),
-        *("Majlis al-Umma", "Nationale Assemblee", "Asamblea General", "Conseil National", "Sakartvelos Parlamenti"),
-        *("Pyidaungsu", "Congreso de la Republica", "Congresso Nacional", "Assembleia Nacional Popular", "Fale I Fono"),
+        *("Bundesversammlung", "Bundesversammlung - in German", "Majlis", "Congreso", "Congreso Nacional"),
+        *("Parlamento", "Chambre des Deputes", "Parlimen", "Congreso de la Republica del Peru"),
+        *("Antenimierampirenena", "Fono", "Assemblee Nationale Populaire", "Asemblea Nacional", "Kongreso"),
+        *("Barlamane", "Landtag", "Majlis al-'Umma", "Majlis al-Umma", "Nationale Assemblee"),
+        *("Asamblea General", "Conseil National", "Sakartvelos Parlamenti", "Pyidaungsu"),
+        *("Congreso de la Republica", "Congresso Nacional", "Assembleia Nacional Popular", "Fale I Fono"),
         *("Sambidhan Sabha", "Jogorku Kengesh", "Golaha Shacabka Soomaaliya", "Hrvatski Sabor", "Majlis Oman"),
     )
 )
 _NO_CHAMBER = frozenset(
     (
-        *(
-            "Majlis al Nuwab",
-            "Majlis al Shura",
-            "Majlis al-Shura",
-            "Majlis Alshoora",
-            "Majlis al Nuwaab",
-            "Senado Federal",
-        ),
-        *(
-            "Chambre des Deputes",
-            "Chambre des Communes",
-            "Majlis Weleyat",
-            "Majlis Watani",
-            "Nitijela",
-            "Al Jamiya Al Wataniya",
-        ),
-        *("Majlis al-Shuyukh", "Majlis al-Dawla", "Camara de Representantes del Pueblo"),
+        *("Majlis al Nuwab", "Majlis al Shura", "Majlis al-Shura", "Majlis Alshoora", "Majlis al Nuwaab"),
+        *("Senado Federal", "Chambre des Deputes", "Chambre des Communes", "Majlis Weleyat", "Majlis Watani"),
+        *("Nitijela", "Al Jamiya Al Wataniya", "Majlis al-Shuyukh", "Majlis al-Dawla"),
+        *("Camara de Representantes del Pueblo",),
     )
 )
 _CIRCUITS = (

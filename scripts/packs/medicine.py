@@ -58,58 +58,31 @@ _DRUG_KIND_ALIASES = {
 # What is no single drug, and drugs that are two of these kinds.
 _NO_KIND = frozenset(
     (
-        *("doxorubicin", "actinomycin", "mitomycin", "aspirin_powder", "enteric-coated_aspirin", "buffered_aspirin"),
-        *("antipruritic", "pyocyanin", "pyocyanase", "tetrachlorethylene", "salol", "sodium_thiopental", "mannitol"),
-        *("gamma-interferon", "alpha-interferon", "beta-interferon", "penicillin_F", "penicillin_O", "anesthyl"),
-        *(
-            "amphotericin",
-            "ethyl_chloride",
-            "iodochlorhydroxyquin",
-            "tyrocidine",
-            "tyrothricin",
-            "subtilin",
-            "mycomycin",
-        ),
-        *("antimycin", "carbomycin", "streptothricin", "methyl_salicylate", "butacaine", "dicumarol", "quinine"),
-        *("phenyltoloxamine", "methapyrilene", "cephaloridine", "cephaloglycin", "gramicidin", "mithramycin"),
+        *("doxorubicin", "actinomycin", "mitomycin", "aspirin_powder", "enteric-coated_aspirin"),
+        *("buffered_aspirin", "antipruritic", "pyocyanin", "pyocyanase", "tetrachlorethylene", "salol"),
+        *("sodium_thiopental", "mannitol", "gamma-interferon", "alpha-interferon", "beta-interferon"),
+        *("penicillin_F", "penicillin_O", "anesthyl", "amphotericin", "ethyl_chloride", "iodochlorhydroxyquin"),
+        *("tyrocidine", "tyrothricin", "subtilin", "mycomycin", "antimycin", "carbomycin", "streptothricin"),
+        *("methyl_salicylate", "butacaine", "dicumarol", "quinine", "phenyltoloxamine", "methapyrilene"),
+        *("cephaloridine", "cephaloglycin", "gramicidin", "mithramycin"),
     )
 )
 _NO_DRUGS = frozenset(
     (
-        *("abortion_pill", "aqualung", "briefs", "cellulose_tape", "deep-freeze", "felt-tip_pen", "walker", "mannitol"),
-        *("polypropenonitrile", "sanitary_napkin", "cling_film", "smokeless_powder", "nitrogen_trichloride"),
-        *("cephalosporin", "angiotensin", "mild_silver_protein", "potassium_chloride", "pneumococcal_vaccine"),
-        *("buffered_aspirin", "lactase"),
+        *("abortion_pill", "aqualung", "briefs", "cellulose_tape", "deep-freeze", "felt-tip_pen", "walker"),
+        *("mannitol", "polypropenonitrile", "sanitary_napkin", "cling_film", "smokeless_powder"),
+        *("nitrogen_trichloride", "cephalosporin", "angiotensin", "mild_silver_protein", "potassium_chloride"),
+        *("pneumococcal_vaccine", "buffered_aspirin", "lactase"),
     )
 )
 # Names of combinations, misspelt names, and names that the database gives to another drug than their maker does.
 _NO_BRANDS = frozenset(
     (
-        *(
-            "Augmentin",
-            "Sudafed",
-            "Triavil",
-            "Depokene",
-            "Prinival",
-            "Larium",
-            "Torodal",
-            "Coricidin",
-            "Bayer",
-            "Mephaquine",
-        ),
-        *("St. Joseph", "Ethocaine", "Cortone Acetate", "Liquid Pred", "Vasomax", "Kavrin", "Keflin", "Hemofil"),
-        *("Liquaemin", "Mexitil", "Daricon", "Orudis KT", "Dexamethasone Intensol", "Lipo-Hepin", "Ergotrate Maleate"),
-        *(
-            "Atromid-S",
-            "Tandearil",
-            "Gemonil",
-            "Estronol",
-            "Lipo-Lutin",
-            "Kabolin",
-            "Nitrospan",
-            "Larotid",
-            "SK-Ampicillin",
-        ),
+        *("Augmentin", "Sudafed", "Triavil", "Depokene", "Prinival", "Larium", "Torodal", "Coricidin", "Bayer"),
+        *("Mephaquine", "St. Joseph", "Ethocaine", "Cortone Acetate", "Liquid Pred", "Vasomax", "Kavrin"),
+        *("Keflin", "Hemofil", "Liquaemin", "Mexitil", "Daricon", "Orudis KT", "Dexamethasone Intensol"),
+        *("Lipo-Hepin", "Ergotrate Maleate", "Atromid-S", "Tandearil", "Gemonil", "Estronol", "Lipo-Lutin"),
+        *("Kabolin", "Nitrospan", "Larotid", "SK-Ampicillin"),
     )
 )
 _SPELLING = {"flunitrazepan": "flunitrazepam", "propanolol": "propranolol", "rifampin": "rifampin"}
@@ -137,9 +110,9 @@ _NO_HUMAN_DISEASE = re.compile(
 # Conditions with several causes, what is no disease, and carriers that are no cause.
 _NO_GERM = frozenset(
     (
-        *("hepatitis", "toxemia", "pyemia", "sapremia", "focal infection", "HIV", "tsutsugamushi disease", "typhus"),
-        *("tinea unguium", "chromoblastomycosis", "keratomycosis", "tinea barbae", "phycomycosis", "dermatomycosis"),
-        *("favus", "tinea corporis", "lymphocytic choriomeningitis"),
+        *("hepatitis", "toxemia", "pyemia", "sapremia", "focal infection", "HIV", "tsutsugamushi disease"),
+        *("typhus", "tinea unguium", "chromoblastomycosis", "keratomycosis", "tinea barbae", "phycomycosis"),
+        *("dermatomycosis", "favus", "tinea corporis", "lymphocytic choriomeningitis"),
     )
 )
 _REMOVED = re.compile(
@@ -158,24 +131,9 @@ _INFLAMMATION = re.compile(
 # Wrong or narrower senses, and groups of organs.
 _NO_INFLAMMATION = frozenset(
     (
-        *(
-            "aspiration pneumonia",
-            "amebic dysentery",
-            "pelvic inflammatory disease",
-            "tympanitis",
-            "rachitis",
-            "tarsitis",
-        ),
-        *(
-            "pancarditis",
-            "corditis",
-            "ulitis",
-            "colpitis",
-            "episcleritis",
-            "leptomeningitis",
-            "myocardial inflammation",
-        ),
-        *("chilblain", "otitis", "sore throat"),
+        *("aspiration pneumonia", "amebic dysentery", "pelvic inflammatory disease", "tympanitis", "rachitis"),
+        *("tarsitis", "pancarditis", "corditis", "ulitis", "colpitis", "episcleritis", "leptomeningitis"),
+        *("myocardial inflammation", "chilblain", "otitis", "sore throat"),
     )
 )
 # Wholes of bones, by the database's name; those of which none holds another, so that a bone has one.

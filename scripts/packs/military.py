@@ -165,7 +165,6 @@ _WEAPONS = {
     "spear": "spear",
     "missile": "missile",
     "warship": "warship",
-    "chemical_weapon": "chemical weapon",
     "warplane": "warplane",
     "club": "club",
     "body_armor": "body armour",
@@ -174,39 +173,20 @@ _WEAPONS = {
 _ONE_SENSE = {"club": {"blackjack", "bludgeon", "cudgel", "knobkerrie", "lathi", "shillelagh", "truncheon"}}
 _NO_WEAPON = frozenset(
     (
-        *("forty-five", "gat", "peacekeeper", "space_probe"),
-        *("batting_helmet", "football_helmet", "hard_hat", "crash_helmet", "skid_lid", "space_helmet", "headpiece"),
-        *("destroyer_escort", "capital_ship", "nautilus", "tin_can", "submersible", "surface_ship", "guard_ship"),
-        *("interceptor",),
+        *("forty-five", "gat", "peacekeeper", "space_probe", "batting_helmet", "football_helmet", "hard_hat"),
+        *("crash_helmet", "skid_lid", "space_helmet", "headpiece", "destroyer_escort", "capital_ship"),
+        *("nautilus", "tin_can", "submersible", "surface_ship", "guard_ship", "interceptor"),
         *("brilliant_pebble", "sidewinder", "horse_pistol", "zip_gun", "Very_pistol", "burp_gun"),
-        *("automatic_rifle", "light_machine_gun", "cruise_missile"),
-        *("chemical_bomb", "nitrochloromethane", "chloroacetophenone", "chlorobenzylidenemalononitrile"),
-        *(
-            "poison_gas",
-            "nerve_gas",
-            "tear_gas",
-            "organophosphate_nerve_agent",
-            "voider",
-            "bulletproof_vest",
-            "kamikaze",
-        ),
-        *("frigate", "fleet_ballistic_missile_submarine", "auxiliary_research_submarine", "leister", "harpoon", "Colt"),
-        *("casquet", "heaume", "habergeon", "corselet", "sloop_of_war"),
-        *("reconnaissance_plane", "sailing_warship"),
-        *(
-            "assault_rifle",
-            "Kalashnikov",
-            "Browning_automatic_rifle",
-            "Saturday_night_special",
-            "pepper_spray",
-            "Mace",
-            "fighter",
-        ),
-        *("pocket_battleship", "guided_missile_cruiser", "guided_missile_frigate", "attack_submarine", "trench_knife"),
+        *("automatic_rifle", "light_machine_gun", "cruise_missile", "voider", "bulletproof_vest", "kamikaze"),
+        *("frigate", "fleet_ballistic_missile_submarine", "auxiliary_research_submarine", "leister", "harpoon"),
+        *("Colt", "casquet", "heaume", "habergeon", "corselet", "sloop_of_war", "reconnaissance_plane"),
+        *("sailing_warship", "assault_rifle", "Kalashnikov", "Browning_automatic_rifle"),
+        *("Saturday_night_special", "pepper_spray", "Mace", "fighter", "pocket_battleship"),
+        *("guided_missile_cruiser", "guided_missile_frigate", "attack_submarine", "trench_knife"),
     )
 )
 _NO_FORCE = re.compile(
-    r"Salvadorena|KdoL|SENAFRONT|Military Police|Brunoto|Naznacheniya|Commando|Secretaria|La Marine"
+    r"Salvadorena|Eireannn|Voyskia|KdoL|SENAFRONT|Military Police|Brunoto|Naznacheniya|Commando|Secretaria|La Marine"
     r"|Marine Nationale|Directemar"
     r"|Ejercito$|Ejercito Nacional|Armee|Forca Aerea Nacional|Armada Nacional|Fuerza de Mar|Marina de Guerra|Milicia"
     r"|Takticke|Zracnih|Infanteria de Marina|Fusileros|Specialiuju|Territoriales|Streitkraefte|Fortele|Sanitaets"

@@ -46,93 +46,18 @@ _FAMILY_ALIASES = {"string instrument": ("stringed instrument",), "woodwind inst
 # Makers' names, metals, kinds of one instrument, and instruments of two families.
 _NO_INSTRUMENT = frozenset(
     (
-        *(
-            "Amati",
-            "Guarnerius",
-            "Stradavarius",
-            "baby_grand",
-            "concert_grand",
-            "grand_piano",
-            "mechanical_piano",
-            "piano",
-        ),
-        *(
-            "upright",
-            "spinet",
-            "clavier",
-            "bowed_stringed_instrument",
-            "chordophone",
-            "beating-reed_instrument",
-            "trigon",
-        ),
-        *(
-            "double-reed_instrument",
-            "single-reed_instrument",
-            "free-reed",
-            "free-reed_instrument",
-            "bass_horn",
-            "kettle",
-        ),
-        *(
-            "latten",
-            "ormolu",
-            "gilding_metal",
-            "alpha-beta_brass",
-            "bearing_brass",
-            "manganese_bronze",
-            "bones",
-            "chime",
-        ),
-        *(
-            "clavichord",
-            "harpsichord",
-            "virginal",
-            "piano_accordion",
-            "button_accordion",
-            "accordion",
-            "American_organ",
-        ),
-        *(
-            "bombardon",
-            "tenoroon",
-            "musette_pipe",
-            "clarion",
-            "sackbut",
-            "serpent",
-            "zill",
-            "timbrel",
-            "tambour",
-            "drum",
-        ),
-        *(
-            "celesta",
-            "electric_organ",
-            "pipe_organ",
-            "organ",
-            "synthesizer",
-            "viola_da_braccio",
-            "viola_d'amore",
-            "lyre",
-        ),
-        *("aeolian_harp", "hornpipe", "B-flat_clarinet", "lagerphone", "rain_stick", "tabor", "mandola", "baritone"),
-        *(
-            "Chemnitzer_concertina",
-            "English_concertina",
-            "Anglo-German_concertina",
-            "guitar",
-            "Hawaiian_guitar",
-            "bass",
-        ),
-        *(
-            "alpha_brass",
-            "cartridge_brass",
-            "high_brass",
-            "low_brass",
-            "naval_brass",
-            "red_brass",
-            "psaltery",
-            "heckelphone",
-        ),
+        *("Amati", "Guarnerius", "Stradavarius", "baby_grand", "concert_grand", "grand_piano"),
+        *("mechanical_piano", "piano", "upright", "spinet", "clavier", "bowed_stringed_instrument"),
+        *("chordophone", "beating-reed_instrument", "trigon", "double-reed_instrument"),
+        *("single-reed_instrument", "free-reed", "free-reed_instrument", "bass_horn", "kettle", "latten"),
+        *("ormolu", "gilding_metal", "alpha-beta_brass", "bearing_brass", "manganese_bronze", "bones", "chime"),
+        *("clavichord", "harpsichord", "virginal", "piano_accordion", "button_accordion", "accordion"),
+        *("American_organ", "bombardon", "tenoroon", "musette_pipe", "clarion", "sackbut", "serpent", "zill"),
+        *("timbrel", "tambour", "drum", "celesta", "electric_organ", "pipe_organ", "organ", "synthesizer"),
+        *("viola_da_braccio", "viola_d'amore", "lyre", "aeolian_harp", "hornpipe", "B-flat_clarinet"),
+        *("lagerphone", "rain_stick", "tabor", "mandola", "baritone", "Chemnitzer_concertina"),
+        *("English_concertina", "Anglo-German_concertina", "guitar", "Hawaiian_guitar", "bass", "alpha_brass"),
+        *("cartridge_brass", "high_brass", "low_brass", "naval_brass", "red_brass", "psaltery", "heckelphone"),
     )
 )
 _INSTRUMENT_NAMES = {
@@ -187,8 +112,9 @@ def _add_musicians(pack: SourcedPack, glosses: Glosses, years: dict[str, int], u
     add_people(pack, composers, used, doubted=doubted)
     add_people(pack, singers, used, nationality=False, doubted=doubted)
     known = {_initials(person.label) for person in everyone}
+    born = {(_initials(person.label)[0], person.born) for person in everyone}
     for name, year in sorted(years.items()):
-        if name not in used and _initials(name) not in known:
+        if name not in used and _initials(name) not in known and (_initials(name)[0], year) not in born:
             used.add(name)
             pack.measure(pack.entity("person", name, _plain(name)), "birth-year", year, "calendar")
 

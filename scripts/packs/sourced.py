@@ -116,6 +116,17 @@ class SourcedPack:
             subject = self.entity("term", term, aliases)
             self.link(subject, predicate, self.entity("definition", meaning, identity=term), source)
 
+    def drop_shared_aliases(self) -> None:
+        """Drop other names that two entities of one kind have, or that are the name of another."""
+        owners: dict[tuple[str, str], set[str]] = {}
+        for (entity, _), (label, aliases) in self.pack.names.items():
+            for name in (label, *aliases):
+                owners.setdefault((entity.partition(":")[0], name.lower()), set()).add(entity)
+        for (entity, language), (label, aliases) in self.pack.names.items():
+            kind = entity.partition(":")[0]
+            own = tuple(name for name in aliases if len(owners[kind, name.lower()]) == 1)
+            self.pack.names[entity, language] = (label, own)
+
     def measure(self, subject: str, predicate: str, value: float, source: str, domain: str = "") -> None:
         unit = self.predicates[predicate].unit
         self.pack.measure(subject, predicate, value, unit, domain=domain or self.domain, source=source)
