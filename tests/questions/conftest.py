@@ -76,10 +76,10 @@ def make():
 def closure():
     """Everything that a plain walk upwards reaches, by name: the oracle for what is in a category."""
 
-    def walk(knowledge, predicate):
+    def walk(knowledge, *predicates):
         labels = knowledge.labels()
         up: dict[str, set[str]] = {}
-        for row in knowledge.facts(predicate).to_pylist():
+        for row in (row for predicate in predicates for row in knowledge.facts(predicate).to_pylist()):
             if row["object"] is not None:
                 up.setdefault(row["subject"], set()).add(row["object"])
         found: dict[str, set[str]] = {}

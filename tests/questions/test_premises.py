@@ -175,7 +175,7 @@ def test_conclusions_are_in_the_split_of_their_premises_or_dropped(world: tuple[
     assert {row["facts"][0]: row["split"] for row in rows}.items() <= kept.items()
     assert len(set(kept.values())) > 1 and dropped
     [remark] = [text for text in made.about["remarks"] if "in several splits" in text]
-    assert remark.startswith(f"{len(dropped):,} of {len(kept) + len(dropped):,} conclusions left out")
+    assert remark.startswith(f"left out {len(dropped):,} of {len(kept) + len(dropped):,} conclusions")
     for split, count in Counter(kept.values()).items():
         assert f"{count:,} in {split}" in remark
     losses = [loss for loss in made.about["losses"] if loss["task"] == "reasoning"]

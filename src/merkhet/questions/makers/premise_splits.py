@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from merkhet.core.text import counted, join_phrases
+from merkhet.core.text import counted, join_names
 from merkhet.questions.makers.question_builder import QuestionBuilder
 
 MAX_CONCLUSIONS = 20
@@ -38,24 +38,17 @@ def assign_premise_splits(builder: QuestionBuilder) -> list[str]:
     builder.create_table("concluded", "select c.* from concluded c anti join straddling x on x.conclusion = c.fact_id")
     dropped = builder.tables.count("straddling")
     hubs = builder.tables.count("hub_facts")
-    for table in (
-        "fact_pairs",
-        "links",
-        "hub_facts",
-        "hub_pairs",
-        "connecting",
-        "components",
-        "merged",
-        "assigned_pairs",
-    ):
+    for table in ("fact_pairs", "links", "hub_facts", "hub_pairs"):
+        builder.tables.drop(table)
+    for table in ("connecting", "components", "merged", "assigned_pairs"):
         builder.tables.drop(table)
     if not total:
         return []
     counts = dict(builder.rows("select split, count(distinct fact_id) from concluded group by split"))
-    left = join_phrases([f"{counts.get(split, 0):,} in {split}" for split in builder.options.shares or ()])
+    left = join_names([f"{counts.get(split, 0):,} in {split}" for split in builder.options.shares or ()])
     return [
-        f"{dropped:,} of {counted(total, 'conclusion')} left out, because their premises are in several splits; {left} "
-        f"remain. {counted(hubs, 'premise')} of more than {MAX_CONCLUSIONS} conclusions each, in "
+        f"left out {dropped:,} of {counted(total, 'conclusion')}, whose premises are in several splits; there remain "
+        f"{left}. {counted(hubs, 'premise')} of more than {MAX_CONCLUSIONS} conclusions: all in "
         f"{training_split(builder)}"
     ]
 
