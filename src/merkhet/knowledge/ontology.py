@@ -24,10 +24,10 @@ from merkhet.knowledge.rules.rulebook import ROLES
 from merkhet.knowledge.store import KnowledgeBase
 
 PREDICATES: Mapping[str, tuple[str, ...]] = {
-    "type": (*ROLES["type"], "instance-of"),
-    "subclass": (*ROLES["subclass"], "is-a", "is a", "subclass-of"),
+    "type": (*ROLES["type"], "instance-of", "instance of"),
+    "subclass": (*ROLES["subclass"], "is-a", "is a", "subclass-of", "subclass of"),
     "equivalent class": ROLES["equivalent class"],
-    "subproperty": (*ROLES["subproperty"], "subproperty-of"),
+    "subproperty": (*ROLES["subproperty"], "subproperty-of", "subproperty of"),
     "domain": (*ROLES["domain"], "schema:domainIncludes", "domain"),
     "range": (*ROLES["range"], "schema:rangeIncludes", "range"),
 }

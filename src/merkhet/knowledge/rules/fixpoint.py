@@ -26,7 +26,7 @@ from merkhet.knowledge.rules._fact_numbering import earliest_end, latest_start, 
 from merkhet.knowledge.rules._rule_compiler import MAX_PREMISES, Axioms, RuleCompiler, axiom_table, premise_columns
 from merkhet.knowledge.rules._write_conclusions import store_conclusions
 from merkhet.knowledge.rules.rule_files import DeclaredRules
-from merkhet.knowledge.rules.rulebook import CHARACTERISTICS, ROLES, Rule, select_rules
+from merkhet.knowledge.rules.rulebook import CHARACTERISTICS, PLAIN_WORDS, ROLES, Rule, select_rules
 
 _CLOSURE_RULES = {"subclass": "rdfs11", "subproperty": "rdfs5"}
 _DECLARED_BY_SOURCE = "rules/declared by source"
@@ -134,7 +134,7 @@ class _Reasoner:
         self.tables = tables
         self.rules = rules
         self.codes = {rule.name: code for code, rule in enumerate(rules, 1)}  # 0 is for stated facts.
-        self.roles = declared.roles()
+        self.roles = {role: (*names, *PLAIN_WORDS.get(role, ())) for role, names in declared.roles().items()}
         self.progress = progress
         chains = self._read_chains()
         self.premises = premise_columns(max([MAX_PREMISES, *[len(steps) + 1 for _, _, steps in chains]]))

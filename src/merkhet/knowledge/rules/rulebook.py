@@ -9,19 +9,27 @@ from merkhet.core.errors import InputError, did_you_mean
 from merkhet.knowledge import _iris as iris
 
 ROLES: Mapping[str, tuple[str, ...]] = {
-    "type": (iris.TYPE, "P31", "instance of"),
-    "subclass": (iris.SUBCLASS, "P279", "subclass of"),
-    "subproperty": (iris.SUBPROPERTY, "P1647", "subproperty of"),
+    "type": (iris.TYPE, "P31"),
+    "subclass": (iris.SUBCLASS, "P279"),
+    "subproperty": (iris.SUBPROPERTY, "P1647"),
     "domain": (iris.DOMAIN,),
     "range": (iris.RANGE,),
-    "inverse": (iris.INVERSE, "P1696", "inverse of"),
+    "inverse": (iris.INVERSE, "P1696"),
     "equivalent": (iris.EQUIVALENT_PROPERTY, "P1628"),
     "equivalent class": (iris.EQUIVALENT_CLASS, "P1709"),
     "chain": (iris.CHAIN,),
     "disjoint properties": (iris.DISJOINT_PROPERTIES,),
     "disjoint classes": (iris.DISJOINT_CLASSES,),
 }
-"""The predicates for each kind of axiom (role), as ids and as labels; a rules file may declare more."""
+"""The predicates for each kind of axiom (role); a rules file may declare additional predicates."""
+
+PLAIN_WORDS: Mapping[str, tuple[str, ...]] = {
+    "type": ("instance of",),
+    "subclass": ("subclass of",),
+    "subproperty": ("subproperty of",),
+    "inverse": ("inverse of",),
+}
+"""Labels that stand for the predicates of roles in tables of plain words."""
 
 CHARACTERISTICS: Mapping[str, str] = {
     "symmetric": iris.SYMMETRIC,
