@@ -36,7 +36,7 @@ _SCHEMA = (
     b"    object: symbol\n"
     b"    ask: [object, subject]\n"
     b"    shorten: object\n"
-    b"    wrong: near\n"
+    b"    complete: object\n"
     b"    transitive: false\n"
     b'    scopes: [{kind: city, templates: ["{subject} is in {object}."]}]\n'
     b'    templates: ["The symbol of {the subject} is {object}.", "{object} stands for {a subjec'
@@ -54,7 +54,7 @@ _SCHEMA = (
 )
 _TEMPLATES = (
     b"relations:\n"
-    b"  capital: {about: capitals, predicate: capital, ask: object, contrast: object, templates:"
+    b"  capital: {about: capitals, predicate: capital, ask: object, functional: true, templates:"
     b' ["The capital of {the subject} is {object}."]}\n'
     b'  held: {ask: start, shorten: subject, checking: false, templates: ["{subject} held {objec'
     b't} in {start}."]}\n'

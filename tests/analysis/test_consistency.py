@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from examined_runs import TASKS, make_input
 
-from merkhet.analysis.consistency import ALL_TASKS, CONCLUSIONS, consistency
+from merkhet.analysis.consistency import ALL_TASKS, WITH_PREMISES, consistency
 from merkhet.analysis.types import Line
 from merkhet.metrics.text_overlap import exact_match
 
@@ -111,17 +111,20 @@ def test_a_conclusion_is_joined_with_the_questions_about_its_premises():
         row | {"facts": [f"c{row['qset']}", row["qset"]], "qset": f"c{row['qset']}"} if row["rule"] else row
         for row in given.questions
     ]
-    unasked = [f"{row['facts'][0]}" for row in rows if row["rule"]][:3]
-    rows = [
-        row | {"facts": [row["facts"][0], "nobody asks about it"]} if row["qset"] in unasked else row for row in rows
-    ]
+    concluded = [row for row in rows if row["rule"]]
+    unasked = {row["qset"] for row in concluded[:3]}
+    premises = {
+        row["question_id"]: [("nobody asks about it" if row["qset"] in unasked else row["facts"][1], "x")]
+        for row in concluded
+        if row["task"] == "reasoning"
+    }
     known = {f"f{number}" for number in range(12) if number % 3}
     right = {row["question_id"] for row in rows if row["qset"].removeprefix("c") in known}
-    given = one_line(replace(given, questions=rows), lambda name: name in right)
+    given = one_line(replace(given, questions=rows, premises=premises), lambda name: name in right)
     by_task = {row[1]: row for row in consistency(given).tables[0].rows}
     # The first three conclusions have no asked premise. Of the other nine, six are about known facts.
-    joined = by_task[CONCLUSIONS]
+    joined = by_task[WITH_PREMISES]
     assert joined[2] == 9 and [joined[4].value, joined[6].value, joined[7].value] == pytest.approx([6 / 9, 0, 3 / 9])
-    assert list(by_task) == ["completion", CONCLUSIONS, ALL_TASKS]
+    assert list(by_task) == ["completion", WITH_PREMISES, ALL_TASKS]
     alone = one_line(make_input(facts=12), lambda name: True)
-    assert CONCLUSIONS not in {row[1] for row in consistency(alone).tables[0].rows}
+    assert WITH_PREMISES not in {row[1] for row in consistency(alone).tables[0].rows}

@@ -47,6 +47,8 @@ ROWS = {
     "candidates": [{"candidate_set": "c-1", "candidates": ["a", "b"]}],
     "frequencies": [{"task": "completion", "relation": "capital", "answer": "Paris", "count": 3}],
     "entities": [{"question_id": "q_1", "entities": ["Paris", "New York"]}, {"question_id": "q_2", "entities": []}],
+    "pairs": [{"task": "checking", "relation": "capital", "first": "France", "second": "Paris", "holds": True}],
+    "controls": [{"question_id": "q_1", "control": "subject-blind", "prompt": f"The capital is {SLOT}."}],
     "answers": [
         {"question_id": "q_1", "model": "m", "probe": "rank", "method": "mean", "prediction": "a", "gold_ties": [1]}
         | {"ranked": [{"candidate": "a", "score": -1.5}, {"candidate": "b", "score": -2.0}], "gold_ranks": [1.0]},
@@ -59,6 +61,7 @@ ROWS = {
     ],
 }
 
+ROWS["control_answers"] = [{**row, "control": "association"} for row in ROWS["answers"]]
 ROWS["trainings"] = [{**row, "training": number} for number, row in enumerate(ROWS["answers"], 2)]
 
 

@@ -32,10 +32,11 @@ TEMPLATES = {
     "founded": ["{subject} belongs to {object}."],
 }
 SCHEMA = {
-    "relations": {name: {"templates": texts} for name, texts in TEMPLATES.items()}
+    "relations": {name: {"templates": texts, "functional": True} for name, texts in TEMPLATES.items()}
     | {
+        "wrote": {"templates": TEMPLATES["wrote"], "complete": "subject"},
         "border": {"templates": TEMPLATES["border"], "closed": True},
-        "born": {"templates": TEMPLATES["born"], "ask": ["object", "subject"]},
+        "born": {"templates": TEMPLATES["born"], "functional": True, "ask": ["object", "subject"]},
     }
 }
 

@@ -40,7 +40,7 @@ def test_sixty_facts_give_readable_questions_of_every_task_as_they_are(products:
     built = package.build("kmir", knowledge=[str(products)], settings=settings, out=tmp_path / "questions")
     rows = built.questions.to_pylist()
     answers = {row["prompt"]: row["answers"] for row in rows}
-    assert answers["Fjord 20 was launched on [MASK]."] == ["11 March 2014"]
+    assert answers["Fjord 20 was launched on [MASK]."] == ["11 March 2014", "2014-03-11"]
     assert answers["Tind Pro is [MASK]."] == ["a mirrorless camera"]
     assert answers["The designer of Lykt 85 is [MASK]."] == ["Oskar Dahl"]
     assert answers["Stativ Studio is made in [MASK]."] == ["Molde"]

@@ -276,7 +276,7 @@ def test_wrong_options_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_reasoning_is_asked_with_closed_or_open_book_or_both(tmp_path: Path) -> None:
-    given: dict[str, Any] = {"knowledge": ["offices"], "tasks": ["reasoning"]}
+    given: dict[str, Any] = {"knowledge": ["countries"], "tasks": ["reasoning"]}
     made = {
         books: merkhet.build("kmir", out=tmp_path / books, settings=[f"options.books=[{books}]"], **given)
         for books in ("closed", "open", "closed, open")
@@ -284,7 +284,7 @@ def test_reasoning_is_asked_with_closed_or_open_book_or_both(tmp_path: Path) -> 
     counts = {books: Counter(one.questions["task"].to_pylist()) for books, one in made.items()}
     assert counts["closed"].keys() == {"reasoning"} and counts["open"].keys() == {"open-book"}
     assert counts["closed, open"] == counts["closed"] + counts["open"]
-    named = merkhet.build("kmir", out=tmp_path / "named", knowledge=["offices"], tasks=["open-book"])
+    named = merkhet.build("kmir", out=tmp_path / "named", knowledge=["countries"], tasks=["open-book"])
     assert named.questions.equals(made["open"].questions)
     for one in made.values():
         check_splits(one.questions, one.facts, premises=True)
@@ -294,7 +294,7 @@ def test_reasoning_is_asked_with_closed_or_open_book_or_both(tmp_path: Path) -> 
 
 
 def test_a_limited_run_asks_for_the_premises_of_its_conclusions_if_told(tmp_path: Path) -> None:
-    merkhet.build("kmir", out=tmp_path / "made", knowledge=["offices"], settings=["options.books=[closed,open]"])
+    merkhet.build("kmir", out=tmp_path / "made", knowledge=["countries"], settings=["options.books=[closed,open]"])
 
     def asked(*settings: str) -> Any:
         tasks = ["completion", "reasoning", "open-book"]
@@ -307,7 +307,7 @@ def test_a_limited_run_asks_for_the_premises_of_its_conclusions_if_told(tmp_path
     assert {row["question_id"] for row in rows} < set(more.questions.questions["question_id"].to_pylist())
     drawn = {row["question_id"] for row in rows if row["rule"]}
     below = {row["fact_id"] for row in more.questions.premises.to_pylist() if row["question_id"] in drawn}
-    assert below & facts and len(below & facts) > 0.5 * len(below)
+    assert below & facts and len(below & facts) > 0.4 * len(below)
     assert {row["task"] for row in more.scores.to_pylist()} == {"completion", "reasoning", "open-book"}
     page = more.report.read_text(encoding="utf-8")
     assert "Follows from:" in page and "closed book and open book" in page

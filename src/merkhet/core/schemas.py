@@ -189,7 +189,7 @@ ANSWERS = TableKind(
     required=frozenset({"question_id", "model", "probe", "method"}),
 )
 CONTROL_ANSWERS = TableKind(
-    "control answers",
+    "control_answers",
     pa.schema([("control", pa.string()), *ANSWERS.schema]),
     required=ANSWERS.required | {"control"},
 )

@@ -175,7 +175,7 @@ def draw_distractors(
         from places t join pool p on p.n = t.place join {asked} a on a.id = t.id group by t.id, p.name""",
     )
     if builder.evidence.mode == DECLARED:
-        create_near_names(builder, asked, "near_names")
+        create_near_names(builder, asked, "near_names", count)
         near = f"""union all select a.id, n.other as name, n.level, n.rank, 1 as weight, false as near
             from {asked} a join near_names n on n.rel = a.rel and n.ask = a.ask and n.name = a.name
             union all {_linked_names_sql(builder, asked)}"""
@@ -204,10 +204,11 @@ def draw_distractors(
 
 
 def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
-    """Return SQL for the names of the right answer's kind that another fact links to the other name of the sentence.
+    """Return SQL for the names that other facts link to the sentence, which are the nearest of all.
 
-    An example is another city of the country, where its capital is asked for. Such a name need not occur in the
-    relation, so the knowledge must state all true names of the asked field.
+    If a sentence names a time, they are right for its other name at other times: former holders of the same office. If
+    the knowledge states all true names of the asked field, they are the names of the right answer's kind that any fact
+    links to the other name: another city of the country, where its capital is asked for.
     """
     fields = [
         f"(a.rel = {builder.relation_numbers[relation.name]} and a.ask = '{place}')"
@@ -218,7 +219,10 @@ def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
     return f"""select a.id, l.other as name, {SIBLING} as level, 0 as rank, 1 as weight, false as near
         from {asked} a join steps l on l.name = split_part(a.said, chr(31), 1)
         join named x on x.name = a.name join named y on y.name = l.other and y.kind = x.kind
-        where {" or ".join(fields) or "false"}"""
+        where {" or ".join(fields) or "false"}
+        union all select a.id, p.name, {SIBLING} as level, 0 as rank, 1 as weight, false as near
+        from {asked} a join pool p on p.rel = a.rel and p.ask = a.ask and p.other = split_part(a.said, chr(31), 1)
+        where contains(a.said, chr(31))"""
 
 
 def _drop_relatives(builder: QuestionBuilder) -> None:
@@ -259,11 +263,11 @@ def _drop_possible_names(builder: QuestionBuilder) -> None:
 def _choose_distractors(builder: QuestionBuilder, into: str, count: int, purpose: str) -> None:
     """Choose ``count`` distractors for each id from the table ``tried``.
 
-    A random number of them, from 0 to ``count``, may be right more often than the right answer, and the others less
-    often; names that are right as often count on neither side. The nearest of these are taken, then the nearest of the
-    rest. Of names at one level, those come first that are right for different names, such as cities of different
-    countries: if all were cities of one country, the right answer would be the odd one. Names that were drawn at random
-    are taken in proportion to their weights (exponential race).
+    The nearest level comes first. Of a level, a random number of names, from 0 to ``count``, may be right more often
+    than the right answer, and the others less often, before the rest is taken; names that are right as often count on
+    neither side. Then those come first that are right for different names, such as cities of different countries: if
+    all were cities of one country, the right answer would be the odd one. Names that were drawn at random are taken in
+    proportion to their weights (exponential race).
     """
     order = builder.draw_sql(sql_literal(purpose + " order"), "t.id", "t.name")
     quota = builder.draw_sql(sql_literal(purpose + " quota"), "id")
@@ -285,9 +289,9 @@ def _choose_distractors(builder: QuestionBuilder, into: str, count: int, purpose
             from spread
         )
         select * from (
-            select id, name, level, row_number() over (partition by id order by
-                place > case side when 0 then {count} when 1 then above_count else {count} - above_count end,
-                level, turn, rank, near, race, name) as nth
+            select id, name, level, row_number() over (partition by id order by level,
+                rank > 0, place > case side when 0 then {count} when 1 then above_count else {count} - above_count end,
+                turn, rank, near, race, name) as nth
             from placed
         ) n where nth <= {count}""",
     )

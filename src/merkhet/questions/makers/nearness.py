@@ -16,7 +16,7 @@ from merkhet.questions.schema import NEARNESS
 
 SIBLING, COUSIN, KIND, RELATION = range(4)
 _FEATURES, _MEMBERS = 8, 14
-"""Number of shared features by which near names are looked for, and number of names tried by each."""
+"""Number of shared features by which near names are looked for, and least number of names tried by each."""
 _ROOMY = 6
 """Number of names that a feature should be shared by: fewer leave no choice among distractors."""
 _SIBLING_STEPS, _COUSIN_STEPS = 3, 8
@@ -69,13 +69,15 @@ def create_features(builder: QuestionBuilder) -> None:
     )
 
 
-def create_near_names(builder: QuestionBuilder, asked: str, into: str) -> None:
+def create_near_names(builder: QuestionBuilder, asked: str, into: str, count: int) -> None:
     """Create a table of names near the right answers: rel, ask, name, other, level and rank (small is near).
 
     Args:
         asked: Table with the columns rel, ask and name (the right answer).
         into: Name of the new table.
+        count: Number of names that are needed.
     """
+    members = max(_MEMBERS, 2 * count)
     if not builder.has_table("pool_features"):
         _create_pool_features(builder)
     draw = builder.draw_sql("'near'", "g.name", "g.feature")
@@ -90,7 +92,7 @@ def create_near_names(builder: QuestionBuilder, asked: str, into: str) -> None:
         ), tries as (
             select g.rel, g.ask, g.name, g.feature, g.level, g.place,
                 (({draw} % g.size)::bigint + k) % g.size as n
-            from ranked g cross join (select unnest(range({_MEMBERS})) as k) numbers
+            from ranked g cross join (select unnest(range({members})) as k) numbers
             where g.place <= {_FEATURES} and k < g.size
         )
         select t.rel, t.ask, t.name, m.name as other, min(t.level) as level,

@@ -92,11 +92,11 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
                     tasks=(*TASKS, *OPTIONAL_TASKS, OPEN_BOOK),
                     revealing=(OPEN_BOOK,),
                 ),
-                common_answer_filter(),
             )
             is_balanced = list(study.knowledge) == PACKS if options.balance is None else options.balance
             if is_balanced:
                 filters += (
+                    common_answer_filter(),
                     relation_filter(_RELATION_SHARE, study.seed),
                     domain_filter(_LARGEST_SHARE, _SMALLEST_SHARE, study.seed),
                 )

@@ -61,7 +61,7 @@ def _make(
             choices=options.choices,
             limit=_limit(study),
             distinct_names=True,
-            near=_near_predicates(study, options, schema),
+            near=_near_predicates(study, options, schema, knowledge),
             evidence=options.evidence,
             complete=knowledge.complete_predicates(),
         )
@@ -73,11 +73,15 @@ def _make(
             return make_benchmark(tables, schema, maker_options, study.tasks or TASKS)
 
 
-def _near_predicates(study: Study, options: QuickstartOptions, schema: Schema) -> tuple[str, ...]:
+def _near_predicates(
+    study: Study, options: QuickstartOptions, schema: Schema, knowledge: KnowledgeBase
+) -> tuple[str, ...]:
     """Return the predicates of the relations within the limit, so that others need not be read; empty for all."""
-    if options.templates is not None or not set(study.knowledge) <= set(embedded_packs()):
+    if options.templates is not None:
         return ()
-    return tuple(sorted(_limit_relations(study, schema).predicates()))
+    stated = set(knowledge.count())
+    present = [relation for relation in schema.relations.values() if stated & set(relation.predicates)]
+    return tuple(sorted(_limited_schema(study, schema, present).predicates()))
 
 
 def _limit(study: Study) -> int:
@@ -89,7 +93,11 @@ def _limit_relations(study: Study, schema: Schema) -> Schema:
 
     Questions are made from the relations in turn, so a small limit reaches only the first relations.
     """
-    present = _present_relations(study, schema)
+    return _limited_schema(study, schema, _present_relations(study, schema))
+
+
+def _limited_schema(study: Study, schema: Schema, present: Sequence[Relation]) -> Schema:
+    """Return a schema with the relations of ``present`` that are within the limit of each task."""
     reached = {
         relation.name
         for task in study.tasks or TASKS
