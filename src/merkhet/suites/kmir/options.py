@@ -47,8 +47,8 @@ class KmirOptions(SplitOptions):
     )
     balance: bool | None = Field(
         None,
-        description="whether to leave out common answers and thin large relations and domains, so that each domain has 5% "
-        "to 15% of the questions (only with the default packs)",
+        description="whether to leave out common answers and thin large relations and domains, so that each domain has "
+        "5% to 15% of the questions (only with the default packs)",
     )
     splits: dict[str, float] = Field(SHARES, description="shares of the facts by split")
     split_by: Literal["premise", "fact"] = Field(
