@@ -55,7 +55,7 @@ def build_all(sources: Path) -> list[Pack]:
         physics.build(),
         everyday.build(wordnet, subtitles),
         history.build(),
-        *(sourced.pack for sourced in build_sourced(Glosses(load(wordnet)), sources)),
+        *(sourced.pack for sourced in build_sourced(Glosses(load(wordnet, subtitles)), sources)),
         names_zh.build(country_pack),
     ]
     return [*packs, ontology.build(packs)]

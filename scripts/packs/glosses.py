@@ -48,20 +48,20 @@ class Glosses:
     """Look-ups of synsets by lemma, by descent and by what their glosses say."""
 
     def __init__(self, wordnet: WordNet) -> None:
-        self.wordnet = wordnet
+        self.nouns = {synset.offset: synset for synset in wordnet.nouns()}
 
     @cached_property
     def by_lemma(self) -> dict[str, list[Synset]]:
         """Synsets by first lemma, in the order of the database."""
         synsets: dict[str, list[Synset]] = {}
-        for _, synset in sorted(self.wordnet.nouns.items()):
+        for _, synset in sorted(self.nouns.items()):
             synsets.setdefault(synset.lemmas[0], []).append(synset)
         return synsets
 
     @cached_property
     def _below(self) -> dict[str, list[Synset]]:
         below: dict[str, list[Synset]] = {}
-        for _, synset in sorted(self.wordnet.nouns.items()):
+        for _, synset in sorted(self.nouns.items()):
             for offset in synset.linked(HYPERNYM):
                 below.setdefault(offset, []).append(synset)
         return below
@@ -69,7 +69,7 @@ class Glosses:
     @cached_property
     def _instances(self) -> dict[str, list[Synset]]:
         instances: dict[str, list[Synset]] = {}
-        for _, synset in sorted(self.wordnet.nouns.items()):
+        for _, synset in sorted(self.nouns.items()):
             for offset in synset.linked(INSTANCE):
                 instances.setdefault(offset, []).append(synset)
         return instances
@@ -101,10 +101,10 @@ class Glosses:
         return [synset for _, synset in sorted(reached.items())]
 
     def parents(self, synset: Synset) -> Iterator[Synset]:
-        return (self.wordnet.nouns[offset] for offset in synset.linked(HYPERNYM))
+        return (self.nouns[offset] for offset in synset.linked(HYPERNYM))
 
     def linked(self, synset: Synset, symbol: str) -> Iterator[Synset]:
-        return (self.wordnet.nouns[offset] for offset in synset.linked(symbol) if offset in self.wordnet.nouns)
+        return (self.nouns[offset] for offset in synset.linked(symbol) if offset in self.nouns)
 
     def people(self, *lemmas: str) -> list[Person]:
         """The people who were one of the given things, but for those who share a name."""

@@ -170,7 +170,7 @@ def build(glosses: Glosses, used: set[str]) -> SourcedPack:
         predicates=PREDICATES,
         sources=("wordnet",),
     )
-    nouns = [synset for _, synset in sorted(glosses.wordnet.nouns.items()) if synset.lemmas[0].islower()]
+    nouns = [synset for _, synset in sorted(glosses.nouns.items()) if synset.lemmas[0].islower()]
     _add_inflammations(pack, glosses)
     _add_germs(pack, glosses)
     _confirm_germs(pack, glosses)

@@ -39,6 +39,11 @@ class Synset:
     """The definition and the examples."""
 
     @property
+    def label(self) -> str:
+        """The first lemma, with blanks."""
+        return self.lemmas[0].replace("_", " ")
+
+    @property
     def definition(self) -> str:
         """The gloss without its examples."""
         return self.gloss.split('; "')[0]
