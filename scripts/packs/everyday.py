@@ -17,7 +17,7 @@ from .writing import Fact, Pack
 
 PREDICATES = {
     "opposite-of": Described(
-        "is the opposite of", "word", "word", note="Each pair is stated once; words may have further opposites."
+        "is the opposite of", "word", "word", functional=True, complete="both", note="Each pair is stated once."
     ),
     "adjective-of": Described("is the adjective for", "adjective", "noun"),
     "used-for": Described("is used for", "thing", "activity", note="Typical uses; things have others."),

@@ -27,7 +27,7 @@ def test_killed_once_within_a_block_and_resumed(made_once: Any, tmp_path: Path) 
     assert parts == ["00000.parquet", "00001.parquet"]
     listener = Listener()
     done = run_small(pack, tmp_path / "run", progress=listener)
-    assert listener.first == {"coin": 64} and listener.done == {"coin": 84}
+    assert listener.first == {"coin": 64} and listener.done == {"coin": 97}
     assert same_bytes(expected.folder, done.folder, "scores.json", "scores.parquet", "findings.json")
     assert same_answers(expected.folder, done.folder)
     assert not list(done.folder.rglob("*.tmp")) and not (done.folder / ".merkhet" / "work").exists()

@@ -78,7 +78,7 @@ def on_ray(cluster: str, asked: Path):
         runtime = {"runtime_env": {"env_vars": env}} if env else {}
         ray.init(cluster, logging_level="ERROR", log_to_driver=False, **runtime)
         try:
-            given = {"data": asked, "settings": ["report=none"], "workers": 2, "cores": 1, **options}
+            given = {"data": asked, "settings": ["report=none", "controls=[]"], "workers": 2, "cores": 1, **options}
             engines = [f"ray:{cluster}"]
             return merkhet.run("quickstart", models=models, out=out, progress=listener, engines=engines, **given)
         finally:
@@ -92,7 +92,7 @@ def here(asked: Path):
     """A function that runs in this process, on one thread as workers do."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    given = {"data": asked, "settings": ["report=none"]}
+    given = {"data": asked, "settings": ["report=none", "controls=[]"]}
     yield lambda out, *models, **options: merkhet.run("quickstart", models=models, out=out, **{**given, **options})
     torch.set_num_threads(threads)
 

@@ -29,8 +29,10 @@ class EvidenceRules:
     def __init__(self, schema: Schema, declared: Mapping[str, str], stated: Iterable[str], mode: str | None) -> None:
         """Decide what is asked.
 
+        If the mode is not chosen and the knowledge declares nothing, all relations are asked about.
+
         Args:
-            stated: Predicates of the knowledge's facts, stated or inferred.
+            stated: Predicates of the knowledge's stated facts.
             declared: Predicates that the knowledge declares complete, with the field.
             mode: Evidence of the questions to make. None means declared evidence, or assumed if there is no other.
         """
@@ -45,6 +47,7 @@ class EvidenceRules:
         self.is_chosen = mode is not None
         """Whether the user chose the evidence."""
         self.mode = mode or (DECLARED if self._is_any_declared(parts) else ASSUMED)
+        self._asks_all = not self.is_chosen and self.mode == ASSUMED
 
     def _is_any_declared(self, parts: Iterable[Relation | Hierarchy]) -> bool:
         return any(self._stated.intersection(part.predicates) and self.has_evidence(part) for part in parts)
@@ -75,11 +78,11 @@ class EvidenceRules:
 
     def asks_openly(self, relation: Relation) -> bool:
         """Return whether open questions are asked, in which all other answers of the relation must be wrong."""
-        return self.is_complete(relation) == (self.mode == DECLARED)
+        return self._asks_all or self.is_complete(relation) == (self.mode == DECLARED)
 
     def asks_with_distractors(self, part: Relation | Hierarchy) -> bool:
         """Return whether questions with distractors are asked."""
-        return self.has_evidence(part) == (self.mode == DECLARED)
+        return self._asks_all or self.has_evidence(part) == (self.mode == DECLARED)
 
     @property
     def asks_comparisons(self) -> bool:

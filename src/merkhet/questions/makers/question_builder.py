@@ -120,7 +120,7 @@ class QuestionBuilder:
         self.used_relations = tuple(
             relation for name, relation in self.relations.items() if self.relation_numbers[name] in used
         )
-        stated = [row[0] for row in self.rows("select distinct predicate from facts")]
+        stated = [row[0] for row in self.rows("select distinct predicate from facts where rule is null")]
         self.evidence = EvidenceRules(schema, options.complete, stated, options.evidence)
         create_disjoint_classes(self)
         empty = ", ".join(
