@@ -104,12 +104,13 @@ def guided_inputs(trying: _Trying, count: int, seed: str, seconds: float) -> Non
     words = trying.place.parent / "words"
     lines = (b"".join(b"\\x%02x" % byte for byte in word[:60]) for word in trying.target.words if word)
     words.write_bytes(b"".join(b'"%b"\n' % line for line in lines))
+    # libFuzzer takes a timeout of 0 as one second, which a busy machine may need for any input.
     options = [
         f"-atheris_runs={count}",
         f"-seed={random.Random(seed).getrandbits(30) + 1}",
         f"-max_total_time={seconds:.0f}",
         *([f"-dict={words}"] if trying.target.words else []),
-        *("-max_len=6000", "-timeout=0", "-rss_limit_mb=0", "-verbosity=0", "-print_final_stats=0"),
+        *("-max_len=6000", "-timeout=3600", "-rss_limit_mb=0", "-verbosity=0", "-print_final_stats=0"),
     ]
     atheris.Setup([sys.argv[0], *options, str(corpus)], trying.one)
     atheris.Fuzz()
