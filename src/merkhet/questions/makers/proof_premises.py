@@ -18,7 +18,7 @@ _RELATIONS_AT_ONCE = 64
 
 
 def _axiom_name_sql(rule: str) -> str:
-    """Return SQL for the name of a rule's axiom in KMIR, or for the rule's own name."""
+    """Return SQL for the name of a rule's axiom, or for the rule's own name if it has none."""
     aliases = [
         (f"{rule} = {sql_literal(name)}", sql_literal(known.alias)) for name, known in RULES.items() if known.alias
     ]
