@@ -59,6 +59,8 @@ class SelectParts:
     """The query's own LIMIT."""
     offset: int
     """The query's own OFFSET; 0 if there is none."""
+    sliced_subquery: bool
+    """Whether a subquery has LIMIT or OFFSET."""
 
     @property
     def sliced(self) -> bool:
@@ -155,6 +157,7 @@ class _ClauseScanner:
         self.numbers: dict[str, int] = {}
         self.dataset: list[tuple[int, int]] = []
         self.selects_all = False
+        self.sliced_subquery = False
         self.selected: list[str] = []
         self.all_variables: dict[str, None] = {}
         self.equated: list[tuple[str, str]] = []
@@ -181,6 +184,8 @@ class _ClauseScanner:
             self._read_variable(token["variable"])
         elif self.depth == 0:
             self._read_clause(token, word)
+        elif word in ("LIMIT", "OFFSET"):
+            self.sliced_subquery = True
         name = f"?{token['variable']}" if kind == "variable" else word or matched
         self._previous = [*self._previous[1 - _TOKENS_BEFORE_EQUATED :], name]
         self.end = token.end()
@@ -240,6 +245,7 @@ def parse_select(text: str, name: str) -> SelectParts:
         grouped="GROUP" in starts,
         limit=found.numbers.get("LIMIT"),
         offset=found.numbers.get("OFFSET", 0),
+        sliced_subquery=found.sliced_subquery,
     )
 
 

@@ -123,6 +123,8 @@ class Endpoint:
         self.cache_hits = 0
         self.max_rows: int | None = None
         """The number of rows that the endpoint returns at most, once it has said so (``X-SPARQL-MaxRows``)."""
+        self.is_virtuoso = False
+        """Whether a response named Virtuoso as its server."""
         limits = Limits(settings.timeout, settings.max_bytes)
         headers = {"Accept": ACCEPT, "User-Agent": settings.user_agent}
         refuse_user_info(address)
@@ -158,9 +160,11 @@ class Endpoint:
         if "rows" in cached:
             self.cache_hits += 1
             self.max_rows = cached.get("max_rows", self.max_rows)
+            self.is_virtuoso = cached.get("virtuoso", self.is_virtuoso)
             return rows
         rows = self._request_with_retries(text, self.settings.retries if retries is None else retries, make_rows)
-        self.write_cache(text, {"rows": rows, "max_rows": self.max_rows} if self.max_rows else {"rows": rows})
+        facts_of_server = {"max_rows": self.max_rows, "virtuoso": self.is_virtuoso}
+        self.write_cache(text, {"rows": rows, **{key: value for key, value in facts_of_server.items() if value}})
         return rows
 
     def say(self, line: str) -> None:
@@ -229,6 +233,8 @@ class Endpoint:
         body = urlencode({"query": text}).encode()
         try:
             with self._client.stream(body, "application/x-www-form-urlencoded") as (response, blocks):
+                if response.headers.get("server", "").startswith("Virtuoso"):
+                    self.is_virtuoso = True
                 if not response.is_success:
                     raise self._http_failure(response)
                 if response.headers.get("x-sql-state", "").startswith("S1TAT"):

@@ -88,8 +88,10 @@ class PagedQuery:
         """Yield the distinct rows of the query page by page.
 
         Raises:
-            EndpointError: The endpoint failed, or the number of distinct rows differs from ``expected``.
+            EndpointError: The endpoint failed, the number of distinct rows differs from ``expected``, or Virtuoso is
+                asked a query with LIMIT or OFFSET in a subquery.
         """
+        self._refuse_sliced_subquery()
         if self.query.parts.sliced:
             with closing(self._ask_unpaged(expected)) as rows:
                 yield from rows.batches(_UNPAGED_BATCH)
@@ -116,6 +118,16 @@ class PagedQuery:
             self._start_pass()
             self._pass_digests = RowDigests()
         self._check_total(expected)
+
+    def _refuse_sliced_subquery(self) -> None:
+        # Virtuoso 7 often applies the LIMIT of a subquery to the rows of the outer query: facts of 1 subject come
+        # instead of those of 20, and the count is wrong alike.
+        if self.endpoint.is_virtuoso and self.query.parts.sliced_subquery:
+            raise EndpointError(
+                f"{self._where}: Virtuoso loses rows of a query with LIMIT or OFFSET in a subquery. Nothing was "
+                "imported. Run the subquery first and list its rows with VALUES. In a schema, leave out 'limit' or "
+                "'languages'."
+            )
 
     def _new_rows(self, page: list[Row], expected: int | None) -> list[Row]:
         """Return the rows of a page that have not come before.
@@ -200,6 +212,7 @@ class PagedQuery:
                 f"{self._where}: {error}. Nothing was imported. Lower the LIMIT of the query, or leave it out: "
                 "then merkhet asks page by page."
             ) from error
+        self._refuse_sliced_subquery()
         self.received = len(rows)
         limit = self.query.parts.limit
         if limit is not None and self.received > limit:
@@ -301,6 +314,7 @@ class PagedQuery:
                     self.size = page_size = min(page_size, cached["lower"])
                     continue
                 rows = self.endpoint.ask(text)
+                self._refuse_sliced_subquery()
             except SortLimitError as error:
                 if self._nested:
                     raise EndpointError(
@@ -321,6 +335,7 @@ class PagedQuery:
                 self.size = page_size = max(smallest, page_size // _divisor(error))
                 self.endpoint.say(f"{self._where}: {error}; requesting pages of {page_size} rows")
             except InputError as error:
+                self._refuse_sliced_subquery()
                 if not self._by_hash or isinstance(error, EndpointError):
                     raise
                 raise EndpointError(
