@@ -84,6 +84,7 @@ class Proxy(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.behave: Callable[[str, int], object] = lambda query, number: None
+        self.software = "oxigraph"
 
     @property
     def pages(self) -> list[str]:
@@ -101,6 +102,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: object) -> None:
         pass
+
+    def version_string(self) -> str:
+        return self.server.software
 
     def do_POST(self) -> None:
         proxy = self.server

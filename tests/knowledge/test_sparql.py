@@ -431,7 +431,7 @@ def test_a_query_is_taken_apart():
     parts = parse_select(text, "q")
     assert parts.variables == ("a", "b")
     assert parts.dataset == "FROM <http://g> # x\nFROM NAMED <http://h>"
-    assert parts.page(5, 10).endswith("WHERE { ?a ?c ?d }\nORDER BY ?a ?b\nLIMIT 5 OFFSET 10\nVALUES ?a { 1 }")
+    assert parts.page(5, 10).endswith("WHERE { { ?a ?c ?d }\nVALUES ?a { 1 }\n}\nORDER BY ?a ?b\nLIMIT 5 OFFSET 10")
     for made in (parts.page(5, 10), parts.page(5, 10, nested=True), parts.count()):
         pyoxigraph.Store().query(made)
         assert made.count("FROM <http://g>") == 1

@@ -98,6 +98,22 @@ def test_an_endpoint_without_hashes_says_so(ask, proxy):
     assert "import a dump instead" in line
 
 
+@pytest.mark.parametrize("end", ["", "ORDER BY ?subject", "LIMIT 500"])
+@pytest.mark.parametrize("cut", ["LIMIT 2", "OFFSET 1"])
+def test_virtuoso_is_not_believed_where_a_subquery_has_a_limit(ask, proxy, store, cut, end):
+    query = f"SELECT * {{ {{ SELECT DISTINCT ?subject {{ ?subject ?p ?o }} ORDER BY ?subject {cut} }} "
+    query += f"?subject ?predicate ?object }} {end}"
+    assert triples(ask(query)[0]) == expected(store, query)
+    proxy.software = "Virtuoso/07.20.3229 (Linux)"
+    # The second answers come from the cache.
+    for options in ({"cache": "refresh"}, {}, {"count": "no", "cache": "refresh"}, {"count": "no"}):
+        line = refusal(ask, query, kind=EndpointError, **options)
+        assert "Virtuoso loses rows of a query with LIMIT or OFFSET in a subquery" in line
+        assert "VALUES" in line
+    proxy.behave = lambda query, number: ("status", 400, "SP031: Internal error", {})
+    assert "Virtuoso loses rows" in refusal(ask, query, cache="no", kind=EndpointError)
+
+
 @pytest.mark.parametrize("way", ["count=no", "failed count"])
 def test_a_result_of_the_size_of_a_cap_needs_a_count(ask, proxy, store, way):
     total, options = 100, {"count": "no"} if way == "count=no" else {}

@@ -143,16 +143,16 @@ def test_aggregates_subqueries_and_values(ask, world):
         assert triples(ask(PREFIX + query, address, count=count)[0]) == some
 
 
-def test_a_subquery_with_limit_is_refused(ask, world, tmp_path):
-    """Virtuoso gives facts of 1 subject for the first of these queries, those of 20 for the second."""
+def test_a_subquery_with_limit_is_refused(ask, world):
+    """Virtuoso gives facts of 1 subject for the first of these queries, those of 20 for the second, or hangs."""
     address, _ = world
     subquery = "{ SELECT ?subject { ?subject :self ?x } ORDER BY ?subject LIMIT 20 }"
     query = f"{PREFIX} SELECT ?subject ?predicate ?object {FROM} {{ {subquery} ?subject ?predicate ?object }}"
-    for text in (query, f"{query} ORDER BY ?subject", f"{query} LIMIT 500", query.replace("LIMIT", "OFFSET")):
+    for text in (query, f"{query} ORDER BY ?subject"):
         for count in ("yes", "no", "no"):  # The last answer comes from the cache.
-            line = refusal(ask, text, address, count=count, kind=EndpointError)
-            assert "Virtuoso loses rows of a query with LIMIT or OFFSET in a subquery" in line
-            assert "VALUES" in line
+            line = refusal(ask, text, address, count=count, timeout=5, retries=0, kind=EndpointError)
+            assert "LIMIT or OFFSET in a subquery" in line or "no complete answer within 5 s" in line
+            assert "Nothing was imported" in line
 
 
 def test_the_endpoint_may_name_the_graph_in_its_address(ask, world):

@@ -84,16 +84,12 @@ class SelectParts:
         if nested:
             rows = f"{self._distinct_rows(by_hash)}\n{self._order(by_hash)}"
             return f"{self.prologue}SELECT * {self.dataset}\nWHERE {{ {{\n{rows}\n}} }}\n{slice_}"
-        if by_hash or self.grouped:
-            rows = self._distinct_rows(by_hash, self.dataset)
-            return f"{self.prologue}{rows}\n{self._order(by_hash)}\n{slice_}"
-        body = f"{self._distinct_head()} {self.dataset} {self._where}".strip()
-        return f"{self.prologue}{body}\n{self._order()}\n{slice_}\n{self.values}"
+        return f"{self.prologue}{self._distinct_rows(by_hash, self.dataset)}\n{self._order(by_hash)}\n{slice_}"
 
     def next_row(self, offset: int) -> str:
         """Return a query for one row of a query with LIMIT or OFFSET: the row after its first ``offset`` rows."""
-        body = f"{self.head} {self.dataset} {self._where}".strip()
-        return f"{self.prologue}{body}\n{self.order}\nLIMIT 1 OFFSET {self.offset + offset}\n{self.values}"
+        body = f"{self.head} {self.dataset} {self._where_with_values}"
+        return f"{self.prologue}{body}\n{self.order}\nLIMIT 1 OFFSET {self.offset + offset}"
 
     def count(self, blank_nodes: bool = True) -> str:
         """Return a query that counts the distinct rows; of a query with LIMIT or OFFSET, it counts all rows.
@@ -118,16 +114,12 @@ class SelectParts:
         return f"{self._distinct_head()} {dataset} {self._where_with_values}"
 
     @property
-    def _where(self) -> str:
-        return f"WHERE {self.group}{self.modifiers}"
-
-    @property
     def _where_with_values(self) -> str:
-        """The WHERE clause of a subquery, and VALUES."""
-        # Virtuoso finds no rows if VALUES follows the group of a subquery. After GROUP BY, VALUES means another join.
+        """The WHERE clause with VALUES in its group, where Virtuoso applies it before LIMIT and in subqueries."""
+        # After GROUP BY, VALUES means another join.
         if self.values and not self.grouped:
             return f"WHERE {{ {self.group}\n{self.values}\n}}"
-        return f"{self._where}\n{self.values}"
+        return f"WHERE {self.group}{self.modifiers}\n{self.values}".rstrip()
 
     def _distinct_head(self) -> str:
         match = _MODIFIER.match(self.head)
