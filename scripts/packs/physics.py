@@ -25,7 +25,7 @@ PREDICATES = {
     "body-mass": Described("has a mass of", "body", unit="10^24 kg", functional=True),
     "rotation-period": Described("turns once in", "body", unit="h", functional=True, note="Against the stars."),
     "orbital-period": Described("goes around the Sun in", "body", unit="d", functional=True),
-    "orbits": Described("orbits", "body", "body", functional=True),
+    "orbits": Described("orbits", "body", "body", functional=True, note="Moons of planets and of Pluto."),
     "nearer-the-sun-than": Described(
         "is nearer the Sun than", "body", "body", complete="both", note="The next planet only."
     ),

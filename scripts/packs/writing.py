@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ import yaml
 
 FACT_HEADER = ("subject", "predicate", "object", "value", "unit", "start", "end", "domain", "source")
 NAME_HEADER = ("entity", "language", "label", "aliases", "kind")
+_PLANETS = frozenset(("mercury", "venus", "earth", "mars", "jupiter", "saturn", "uranus", "neptune"))
 HERE = Path(__file__).parent
 
 # Letters that have no decomposition and would otherwise vanish from an ASCII slug.
@@ -81,6 +83,19 @@ def entity_id(kind: str, label: str) -> str:
     return f"{kind}:{slug(label)}"
 
 
+def kind_of(entity: str) -> str:
+    """The kind of an entity: its prefix, or planet or moon for such bodies."""
+    prefix, _, name = entity.partition(":")
+    if prefix != "body":
+        return prefix
+    return "planet" if name in _PLANETS else "moon" if name in _moons() else prefix
+
+
+@functools.cache
+def _moons() -> frozenset[str]:
+    return frozenset(slug(row["subject"]) for row in read_table("physics.csv") if row["predicate"] == "orbits")
+
+
 def read_table(name: str) -> list[dict[str, str]]:
     """Rows of a hand-compiled CSV file that lies beside this module."""
     with (HERE / name).open(encoding="utf-8", newline="") as handle:
@@ -97,7 +112,7 @@ def write_pack(pack: Pack, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _write_csv(folder / "facts.csv", FACT_HEADER, sorted(pack.facts))
     rows = [
-        (entity, language, label, "|".join(aliases), entity.partition(":")[0])
+        (entity, language, label, "|".join(aliases), kind_of(entity))
         for (entity, language), (label, aliases) in sorted(pack.names.items())
     ]
     _write_csv(folder / "names.csv", NAME_HEADER, rows)

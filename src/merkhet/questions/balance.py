@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,79 +48,91 @@ def _is_uncommon(table: pa.Table, largest: float) -> pa.Array:
     return pc.invert(pc.is_in(table["question_id"].combine_chunks(), pa.array([row[0] for row in rows], pa.string())))
 
 
-def relation_filter(largest: float, seed: int) -> Filter:
-    """Return a filter that thins large relations, so that none has more than a share of a task's questions.
+def balance_filter(relations: Mapping[str, float], largest: float, smallest: float, seed: int) -> Filter:
+    """Return a filter that thins large relations and domains.
 
-    All questions of an item (``qset``) stay or go together. In tasks with too few relations, nothing is removed.
-    """
-    return Filter(
-        "relations",
-        f"a relation has at most {largest:.0%} of the questions of a task",
-        lambda table: _is_within_limits(table, "task", "relation", largest, 0.0, seed),
-    )
-
-
-def domain_filter(largest: float, smallest: float, seed: int) -> Filter:
-    """Return a filter that thins large domains, so that none has more than a share of the questions.
-
-    They are thinned further if a domain would have less than ``smallest`` of the questions. All questions of an item
-    (``qset``) stay or go together. In a domain, each relation of each task gives an item before any gives a second one,
-    so large relations are thinned first. If there are too few domains, nothing is removed.
-    """
-    return Filter(
-        "domains",
-        f"a domain has at most {largest:.0%} of the questions; items are drawn from relations in turn",
-        lambda table: _is_within_limits(table, "''", "domain", largest, smallest, seed),
-    )
-
-
-def _is_within_limits(table: pa.Table, whole: str, part: str, largest: float, smallest: float, seed: int) -> pa.Array:
-    """Return a mask of the questions that remain when the parts of each whole are thinned to the limits of shares.
+    Relations are thinned first, then domains, then the relations whose shares have grown. All questions of an item
+    (``qset``) stay or go together. In a domain, each relation of each task gives an item before any gives a second one.
+    Where there are too few relations or domains for a limit, it does not apply.
 
     Args:
-        whole: SQL expression of which the questions with one value are a whole, such as ``task``.
-        part: Column whose values divide a whole into parts, ``relation`` or ``domain``.
+        relations: Largest share of a relation (of one domain) in the open questions of a task, and in those with
+            choices.
+        largest: Largest share of a domain.
+        smallest: Share that each domain should have; the other domains are thinned until it does.
     """
-    with open_in_memory() as connection:
-        columns = ["question_id", "task", "domain", "facts", "template", "qset"]
-        connection.register("pool", table.select(columns))
-        connection.execute(
-            f"""create temp table asked as select *, {whole} as whole, {part} as part from (
-                select question_id, task, domain, split_part(coalesce(template, ''), '/', 1) as relation,
-                    coalesce(qset, facts[1], question_id) as item from pool
-            ) p where {part} is not null"""
-        )
-        limits = []
-        wholes = connection.execute(
-            "select whole, list(size order by part) from (select whole, part, count(*) as size "
-            "from asked group by all) s group by whole order by whole"
-        ).fetchall()
-        for name, counts in wholes:
-            limit = share_limit(np.array(counts, dtype=np.int64), largest, smallest)
-            if limit is not None:
-                limits.append({"whole": name, "limit": limit})
-        if not limits:
-            return pa.array(np.ones(len(table), dtype=bool))
-        connection.register("limits", pa.Table.from_pylist(limits))
-        rows = connection.execute(
-            """with items as (
-                select whole, part, task, relation, item, count(*) as size from asked group by all
-            ), turns as (
-                select *, row_number() over (partition by whole, part, task, relation
-                    order by md5(concat_ws(chr(31), $seed, item)), item) as turn
-                from items
-            ), placed as (
-                select *, sum(size) over (partition by whole, part
-                    order by turn, md5(task || relation), task, relation, item rows unbounded preceding) as total
-                from turns
-            ), removed as (
-                select p.* from placed p join limits l on l.whole = p.whole where p.total > l."limit"
+
+    def keep(table: pa.Table) -> pa.Array:
+        with open_in_memory() as connection:
+            columns = ["question_id", "task", "domain", "facts", "template", "qset", "choices"]
+            connection.register("pool", table.select(columns))
+            connection.execute(
+                """create temp table kept as select question_id, task, domain,
+                    split_part(coalesce(template, ''), '/', 1) as relation, coalesce(qset, facts[1], question_id) as item,
+                    concat_ws('/', task, if(choices is null, 'open', 'choices')) as form,
+                    concat_ws('/', domain, relation) as domain_relation, '' as everything from pool"""
             )
-            select question_id from asked a semi join removed r on r.whole = a.whole and r.part = a.part
-                and r.task = a.task and r.relation = a.relation and r.item = a.item""",
-            {"seed": str(seed)},
-        ).fetchall()
-    return pc.invert(pc.is_in(table["question_id"].combine_chunks(), pa.array([row[0] for row in rows], pa.string())))
+            forms = {f"{task}/{form}": (share, 0.0) for task, share in relations.items() for form in ("open", "choices")}
+            _thin(connection, "form", "domain_relation", forms, seed)
+            _thin(connection, "everything", "domain", {"": (largest, smallest)}, seed)
+            _thin(connection, "form", "domain_relation", forms, seed)
+            kept = [row[0] for row in connection.execute("select question_id from kept").fetchall()]
+        return pc.is_in(table["question_id"].combine_chunks(), pa.array(kept, pa.string()))
+
+    shares = ", ".join(f"{share:.0%} in {task}" for task, share in relations.items())
+    return Filter(
+        "balance", f"largest shares: of a relation {shares}, open and with choices; of a domain {largest:.0%}", keep
+    )
+
+
+def _thin(
+    connection: duckdb.DuckDBPyConnection,
+    whole: str,
+    part: str,
+    shares: Mapping[str, tuple[float, float]],
+    seed: int,
+) -> None:
+    """Thin the parts of each whole in the table ``kept`` to the limits of shares.
+
+    Args:
+        whole: Column; the questions with one value are a whole.
+        part: Column whose values divide a whole into parts.
+        shares: Largest and smallest share of a part, by whole. Others are not thinned.
+    """
+    limits = []
+    wholes = connection.execute(
+        f"""select whole, list(size order by part) from (
+            select {whole} as whole, {part} as part, count(*) as size from kept where {part} is not null group by all) s
+        group by whole order by whole"""
+    ).fetchall()
+    for name, counts in wholes:
+        limit = share_limit(np.array(counts, dtype=np.int64), *shares[name]) if name in shares else None
+        if limit is not None:
+            limits.append({"whole": name, "limit": limit})
+    if not limits:
+        return
+    connection.register("limits", pa.Table.from_pylist(limits))
+    connection.execute(
+        f"""create or replace temp table removed as with asked as (
+            select *, {whole} as whole, {part} as part from kept where {part} is not null
+        ), items as (
+            select whole, part, task, relation, item, count(*) as size from asked group by all
+        ), turns as (
+            select *, row_number() over (partition by whole, part, task, relation
+                order by md5(concat_ws(chr(31), $seed, item)), item) as turn
+            from items
+        ), placed as (
+            select *, sum(size) over (partition by whole, part
+                order by turn, md5(task || relation), task, relation, item rows unbounded preceding) as total
+            from turns
+        ), excess as (
+            select p.* from placed p join limits l on l.whole = p.whole where p.total > l."limit"
+        )
+        select question_id from asked a semi join excess r on r.whole = a.whole and r.part = a.part
+            and r.task = a.task and r.relation = a.relation and r.item = a.item""",
+        {"seed": str(seed)},
+    )
+    connection.execute("create or replace temp table kept as select * from kept anti join removed using (question_id)")
 
 
 def share_limit(counts: np.ndarray[tuple[int], np.dtype[np.int64]], largest: float, smallest: float) -> int | None:

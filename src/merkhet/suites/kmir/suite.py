@@ -22,7 +22,7 @@ from merkhet.knowledge.rules.rule_files import read_rules
 from merkhet.knowledge.source_lookup import STORE_SUFFIX
 from merkhet.knowledge.store import KnowledgeBase
 from merkhet.knowledge.store_import import import_knowledge
-from merkhet.questions.balance import common_answer_filter, domain_filter, relation_filter
+from merkhet.questions.balance import balance_filter, common_answer_filter
 from merkhet.questions.losses import summarize_losses
 from merkhet.questions.makers.make_questions import OPTIONAL_TASKS, TASKS, make_benchmark
 from merkhet.questions.makers.open_book import OPEN_BOOK
@@ -44,8 +44,8 @@ PACKS = [
 
 _LARGEST_SHARE, _SMALLEST_SHARE = 0.15, 0.05
 """Bounds of a domain's share of the questions."""
-_RELATION_SHARE = 0.12
-"""Largest share of a relation in the questions of a task."""
+_RELATION_SHARES = {"completion": 0.12, "checking": 0.03, "distinction": 0.06, "reasoning": 0.06}
+"""Largest share of a relation of one domain in the questions of a task, open and with choices."""
 
 
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
@@ -97,8 +97,7 @@ def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet
             if is_balanced:
                 filters += (
                     common_answer_filter(),
-                    relation_filter(_RELATION_SHARE, study.seed),
-                    domain_filter(_LARGEST_SHARE, _SMALLEST_SHARE, study.seed),
+                    balance_filter(_RELATION_SHARES, _LARGEST_SHARE, _SMALLEST_SHARE, study.seed),
                 )
             # If the study asks only one split, that split is sampled later.
             is_limited = study.limit is not None and options.split is None
