@@ -160,6 +160,7 @@ def test_baselines_are_timed_with_one_and_with_several_sets(tmp_path):
     printed, found = run_benchmark("baselines", tmp_path, "--repeats", "1", peers=False)
     check_common("baselines", printed, found)
     assert set(found["timings"]) >= {"frequency, 1 set", "frequency, 8 sets", "random, 8 sets", "constant, 1 set"}
+    assert set(found["timings"]) >= {"longest, 8 sets", "train-frequency, 8 sets", "overlap, 1 set"}
 
 
 @pytest.mark.slow

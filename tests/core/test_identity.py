@@ -9,7 +9,7 @@ from all_cases import check_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from merkhet.core.ids import content_id, derived_seed, digest
+from merkhet.core.ids import content_id, derived_seed, derived_seeds, digest
 from merkhet.core.schemas import candidate_set_id, fact_id, question_id
 
 VALUES = st.recursive(
@@ -85,3 +85,8 @@ def test_what_is_asked_changes_a_question():
 def test_candidate_sets_keep_their_name_and_change_with_their_content():
     assert candidate_set_id("capitals", ["Paris"]).startswith("capitals-")
     assert candidate_set_id("capitals", ["Paris"]) != candidate_set_id("capitals", ["Rome"])
+
+
+@given(st.lists(VALUES, max_size=3), st.lists(st.text(max_size=8), max_size=4))
+def test_seeds_of_many_endings_are_those_of_each(parts, endings):
+    assert derived_seeds(parts, endings) == [derived_seed(*parts, ending) for ending in endings]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from merkhet.core.ids import derived_seed
 from merkhet.core.records import Question
 from merkhet.models.baselines import TrainFrequencyBaseline
 from merkhet.models.loading import load_model
@@ -93,6 +94,21 @@ def test_scores_of_the_same_list_are_made_once() -> None:
     asked = [question(0), question(1), replace(question(2), candidates=tuple(CANDIDATES))]
     arrays = [one.by_method["shuffles"] for one in prepared().score_candidates(asked, ("shuffles",))]
     assert all(arrays[i] is arrays[i + 20] is arrays[i + 40] for i in range(20))
+
+
+def test_scores_are_the_drawn_numbers_text_by_text() -> None:
+    ranks = {"work": 0, "no candidate": 1, "agent": 2, "game": 3}
+    baseline = prepared(7)
+    # The second list has texts that were drawn for the first, new texts, and one text twice; the third has no new text.
+    for candidates in (CANDIDATES, ("ship", 'é "', "ship", "work", "isle"), ("work", "isle"), ("game", "work")):
+        scores = baseline.score_candidates([question(0, candidates=candidates)], ("shuffles",))
+        for repeat, one in enumerate(scores):
+            expected = []
+            for text in candidates:
+                drawn = derived_seed(7, "TP", repeat // 2, text) / 2.0**64
+                expected.append(5.0 - ranks[text] if text in ranks else drawn if repeat % 2 == 0 else 1.0 - drawn)
+            assert one.by_method["shuffles"].tolist() == expected
+            assert not one.by_method["shuffles"].flags.writeable
 
 
 def published_task(folder: Path, task: str) -> tuple[list[Question], list[dict]]:

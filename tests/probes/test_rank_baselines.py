@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,12 +17,13 @@ from test_rank import standing
 
 from merkhet.core.answer_columns import make_answer_table
 from merkhet.core.errors import InputError
+from merkhet.core.ids import derived_seed
 from merkhet.core.records import Answer, Question
 from merkhet.core.schemas import ANSWERS, make_table
 from merkhet.models.baselines import ConstantBaseline, FrequencyBaseline, RandomBaseline, TrainFrequencyBaseline
 from merkhet.models.protocol import CandidateScores
 from merkhet.models.random_order import RandomOrders
-from merkhet.models.sorted_candidates import SharedCache
+from merkhet.models.sorted_candidates import SharedCache, SortedCandidates
 from merkhet.probes import rank as ranking
 from merkhet.probes.rank import rank_candidates
 
@@ -140,6 +142,53 @@ def test_an_order_is_a_permutation_and_its_inverse(length: int) -> None:
     assert len(seen) > 15 or length < 10
 
 
+def plain_rank(length: int, key: int, number: int) -> int:
+    """The rank of a number, computed with integers of any size."""
+    base, limit = max(1, math.isqrt(length - 1) + 1), 2**64
+    while True:
+        first, second = divmod(number, base)
+        for place in range(8):
+            mixed = (key + (second * 8 + place + 1) * 0x9E3779B97F4A7C15) % limit
+            mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % limit
+            mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % limit
+            first, second = second, (first + (mixed ^ mixed >> 31)) % base
+        number = first * base + second
+        if number < length:
+            return number
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 101, 20_000])
+def test_ranks_are_those_of_plain_integers(length: int) -> None:
+    draw = np.random.default_rng(length)
+    keys = np.append(draw.integers(0, 2**64, 200, dtype=np.uint64), np.array([0, 2**64 - 1], dtype=np.uint64))
+    numbers = draw.integers(0, length, len(keys))
+    expected = [plain_rank(length, key, number) for key, number in zip(keys.tolist(), numbers.tolist(), strict=True)]
+    assert RandomOrders(length).ranks(keys, numbers).tolist() == expected
+    assert RandomOrders(length).numbers(keys, np.array(expected)).tolist() == numbers.tolist()
+
+
+def test_random_ranks_and_scores_agree() -> None:
+    model, asked = RandomBaseline(seed=3), [one for one in make_questions(24) if len(one.candidates) > 100]
+    for answer, question in zip(in_order(list(rank_candidates(model, asked))), asked, strict=True):
+        places = {text: place for place, text in enumerate(sorted(question.candidates))}
+        width, key = len(places), derived_seed(3, question.question_id)
+        ranks = tuple(plain_rank(width, key, places[text]) + 1.0 for text in answer.golds)
+        assert answer.gold_ranks == ranks and set(answer.golds) == set(question.answers) & places.keys()
+        assert all(
+            (plain_rank(width, key, places[text]), 1.0 - (place + 0.5) / width) == (place, score)
+            for place, (text, score) in enumerate(answer.ranked)
+        )
+
+
+def test_a_candidate_listed_twice_has_both_places() -> None:
+    candidates = SortedCandidates(("b", "c", "a", "b", "c", "b"))
+    assert candidates.texts == ["a", "b", "b", "b", "c", "c"]
+    assert candidates.gold_columns(("b",)) == (1, 2, 3)
+    assert candidates.gold_columns(("c", "b")) == (1, 4, 2, 5, 3)
+    assert candidates.gold_columns(("d",)) == candidates.gold_columns(("d", "e")) == ()
+    assert candidates.gold_columns(("d", "a")) == (0,)
+
+
 def chi_square(counts: Sequence[int], expected: float) -> float:
     return float(sum((count - expected) ** 2 / expected for count in counts))
 
@@ -200,12 +249,16 @@ def test_columns_of_answers_equal_the_table_of_their_rows() -> None:
         Answer("q1", "m", "p", "x", unusable="none", repeat=3, positions=(1, None), letters=(None, "A"), seconds=1),
         Answer("q2", "m", "p", "x", prediction="é", ranked=(("é", 1),), replies=("a", "b"), among=4, right=2),
     ]
-    for some in (answers, answers[:1], []):
+    # Answers share a long list of ties, and an equal list is another object.
+    ties = [tuple(range(100)), tuple(range(100)), ()]
+    tied = [Answer(f"q{number}", "m", "p", "x", tied_first=ties[number % 3], golds=("a",)) for number in range(30)]
+    for some in (answers, answers[:1], [], tied, tied[:3], tied[1:2]):
         assert make_answer_table(some).equals(make_table(ANSWERS, [answer.as_row() for answer in some]))
 
 
 def test_an_answer_of_wrong_types_is_named() -> None:
     sound = Answer("q1", "m", "p", "x")
-    for field, value in (("golds", "abc"), ("ranked", (("a", "b"),)), ("right", 0.5)):
+    values = {"golds": "abc", "ranked": (("a", "b"),), "right": 0.5, "tied_first": (*range(40), "a")}
+    for field, value in values.items():
         with pytest.raises(InputError, match=f"row 2: '{field}' must be"):
             make_answer_table([sound, replace(sound, question_id="q2", **{field: value})])

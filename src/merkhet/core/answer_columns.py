@@ -20,6 +20,8 @@ _EXACT_TYPES: dict[pa.DataType, frozenset[type]] = {
     pa.int32(): frozenset({int, type(None)}),
 }
 """Types of values that Arrow converts without a change."""
+_LONG = 16
+"""Mean length of lists from which on lists that several answers share are converted once."""
 
 
 def make_answer_table(answers: Sequence[Answer]) -> pa.Table:
@@ -43,31 +45,54 @@ def _column(values: list[Any], kind: pa.DataType) -> pa.Array | None:
         return pa.array(values, kind) if _have_types(values, kind) else None
     if not set(map(type, values)) <= {tuple}:
         return None
-    flat = list(chain.from_iterable(values))
-    return _lists(values, pa.array(flat, kind.value_type)) if _have_types(flat, kind.value_type) else None
+    # Finding the values that are one object takes longer than converting some numbers anew.
+    is_long = sum(map(len, values)) > _LONG * len(values)
+    distinct, positions = _distinct(values) if is_long else (values, None)
+    flat = list(chain.from_iterable(distinct))
+    if not _have_types(flat, kind.value_type):
+        return None
+    return _repeat(_lists(distinct, pa.array(flat, kind.value_type)), positions)
 
 
 def _ranked_column(values: list[Any]) -> pa.Array | None:
-    """Convert rankings, each of which many answers may share, so that it is converted once."""
-    by_id = {id(value): value for value in values}
-    distinct = list(by_id.values())
+    """Convert rankings; return None if one of them is not of the declared types."""
+    distinct, positions = _distinct(values)
     if not set(map(type, distinct)) <= {tuple}:
         return None
     pairs = list(chain.from_iterable(distinct))
     if not (set(map(type, pairs)) <= {tuple} and set(map(len, pairs)) <= {2}):
         return None
-    texts, scores = [text for text, _ in pairs], [score for _, score in pairs]
+    # Slices of one flat list are several times as fast as comprehensions over the pairs.
+    flat = list(chain.from_iterable(pairs))
+    texts, scores = flat[::2], flat[1::2]
     if not _have_types(texts, pa.string()) or not _have_types(scores, pa.float64()):
         return None
     kind = ANSWERS.schema.field("ranked").type.value_type
     structs = pa.StructArray.from_arrays(
         [pa.array(texts, pa.string()), pa.array(scores, pa.float64())], fields=list(kind)
     )
-    lists = _lists(distinct, structs)
-    if len(distinct) == len(values):
-        return lists
+    return _repeat(_lists(distinct, structs), positions)
+
+
+def _distinct(values: list[Any]) -> tuple[list[Any], list[int] | None]:
+    """Return the distinct objects, and the position in them of each value; None if no two values are one object.
+
+    Many answers may share a ranking or a long list of ties, which is then converted once.
+    """
+    by_id = {id(value): value for value in values}
+    if len(by_id) == len(values):
+        return values, None
     positions = {identity: position for position, identity in enumerate(by_id)}
-    return lists.take(pa.array([positions[id(value)] for value in values], pa.int64()))
+    return list(by_id.values()), [positions[id(value)] for value in values]
+
+
+def _repeat(lists: pa.ListArray, positions: list[int] | None) -> pa.ListArray:
+    """Return the list at each position; without positions, all lists."""
+    if positions is None:
+        return lists
+    # ``take`` copies number by number, which is many times as slow for long lists.
+    parts = [lists.slice(position, 1) for position in range(len(lists))]
+    return pa.concat_arrays([parts[position] for position in positions])
 
 
 def _lists(values: Sequence[Sequence[Any]], flat: pa.Array) -> pa.Array:

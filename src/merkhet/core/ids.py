@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
+
+# ``json.dumps`` would make an encoder for each call, which takes as long as the encoding.
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 
 
 def _canonical(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    return _encode(content).encode()
 
 
 def digest(content: Any) -> str:
@@ -24,3 +28,10 @@ def content_id(prefix: str, *parts: Any) -> str:
 def derived_seed(*parts: Any) -> int:
     """Derive a 64-bit seed from the parts; random draws then do not depend on the order of earlier draws."""
     return int.from_bytes(hashlib.sha256(_canonical(parts)).digest()[:8], "big")
+
+
+def derived_seeds(parts: Sequence[Any], endings: Sequence[str]) -> list[int]:
+    """Derive a seed from ``parts`` and each ending, ``derived_seed(*parts, ending)``; ``parts`` are encoded once."""
+    start = _canonical(parts)[:-1] + (b"," if parts else b"")
+    digests = [hashlib.sha256(start + _canonical(ending) + b"]").digest() for ending in endings]
+    return [int.from_bytes(digest[:8], "big") for digest in digests]

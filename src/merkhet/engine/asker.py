@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,18 @@ def merge_statistics(parts: Sequence[AskStatistics], **extra: Any) -> AskStatist
     return merged
 
 
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Pause the search for reference cycles; other objects are still freed at once."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class Asker:
     """A loaded model, and the probe that asks it."""
 
@@ -250,6 +264,11 @@ class Asker:
         Raises:
             MerkhetError: The probe gave no answer to a question.
         """
+        # A baseline's answers are so many small objects that searching them for cycles takes a third of its time.
+        with collection_paused() if self.model.kind == "baseline" else nullcontext():
+            return self._ask(block)
+
+    def _ask(self, block: Sequence[Question]) -> pa.Table:
         position = {question.question_id: number for number, question in enumerate(block)}
         if self.spell_pseudowords:
             block = [dataclasses.replace(question, prompt=replace_pseudowords(question.prompt)) for question in block]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from merkhet.core.ids import derived_seed, digest
+from merkhet.core.ids import derived_seed, derived_seeds, digest
 from merkhet.core.records import Question
 from merkhet.models.protocol import (
     ANSWER_LENGTH,
@@ -116,7 +116,7 @@ class RandomBaseline(WritingBaseline):
         candidates = sort_candidates(questions[indices[0]].candidates)
         texts, length = candidates.texts, len(candidates.texts)
         golds = [candidates.gold_columns(questions[index].answers) for index in indices]
-        keys = np.array([self._key(questions[index]) for index in indices], dtype=np.uint64)
+        keys = np.array(derived_seeds((self.seed,), [questions[i].question_id for i in indices]), dtype=np.uint64)
         sizes = list(map(len, golds))
         columns = np.array([column for group in golds for column in group], dtype=np.int64)
         orders = RandomOrders(length)
@@ -124,31 +124,31 @@ class RandomBaseline(WritingBaseline):
         best_ranks = np.arange(min(count, length))
         best = orders.numbers(np.repeat(keys, len(best_ranks)), np.tile(best_ranks, len(keys)))
         best_scores = _spaced(best_ranks, length).tolist()
-        ends = np.cumsum(sizes).tolist()
-        gold_ranks = (ranks + 1.0).tolist()
-        for index, group, end, row in zip(indices, golds, ends, best.reshape(len(keys), -1).tolist(), strict=True):
-            if not group:
+        # Texts are looked up at once for all questions, which is faster than one by one.
+        lookup = np.array(texts, dtype=object)
+        best_texts = lookup[best.reshape(len(keys), -1)].tolist()
+        gold_texts, gold_ranks = lookup[columns].tolist(), (ranks + 1.0).tolist()
+        stop = 0
+        for index, size, row in zip(indices, sizes, best_texts, strict=True):
+            if not size:
                 yield CandidateScores(index, unusable=NO_GOLD)
                 continue
-            ranked = tuple(zip(map(texts.__getitem__, row), best_scores, strict=True))
-            right = tuple([texts[column] for column in group])
+            start, stop = stop, stop + size
+            ranked, right = tuple(zip(row, best_scores, strict=True)), tuple(gold_texts[start:stop])
             for method in methods:
-                yield RankedCandidates(index, method, ranked, right, tuple(gold_ranks[end - len(group) : end]))
+                yield RankedCandidates(index, method, ranked, right, tuple(gold_ranks[start:stop]))
 
     def _hash(self, question: Question) -> FloatArray:
-        draws = [derived_seed(self.seed, question.question_id, text) / 2.0**64 for text in question.candidates]
-        return np.array(draws)
+        seeds = derived_seeds((self.seed, question.question_id), question.candidates)
+        return np.array(seeds, dtype=np.uint64) / 2.0**64
 
     def _order_scores(self, question: Question) -> FloatArray:
         candidates = sort_candidates(question.candidates)
         length = len(candidates.texts)
-        keys = np.full(length, self._key(question), dtype=np.uint64)
+        keys = np.full(length, derived_seed(self.seed, question.question_id), dtype=np.uint64)
         scores = np.empty(length)
         scores[candidates.order] = _spaced(RandomOrders(length).ranks(keys, np.arange(length)), length)
         return scores
-
-    def _key(self, question: Question) -> int:
-        return derived_seed(self.seed, question.question_id)
 
     def compare_senses(self, questions: Sequence[Question], methods: Sequence[str]) -> Iterator[CandidateScores]:
         """Draw random scores, like :meth:`score_candidates`."""
@@ -283,17 +283,22 @@ class TrainFrequencyBaseline(Baseline):
     def _score(self, task: str, relation: str, candidates: tuple[str, ...]) -> list[FloatArray]:
         scores = np.empty((self.shuffles, len(candidates)))
         ranks = self._frequency_ranks.get((task, relation), {})
-        for index, text in enumerate(candidates):
-            if text in ranks:
-                scores[:, index] = 1 + len(ranks) - ranks[text]
-                continue
-            if (task, text) not in self._draws:
-                pairs = range(self.shuffles // 2)
-                drawn = np.array([derived_seed(self.seed, task, pair, text) / 2.0**64 for pair in pairs])
-                # Every random order is followed by its reverse, which reduces the variance of the mean over repeats.
-                self._draws[task, text] = np.stack([drawn, 1.0 - drawn], axis=1).ravel()
-            scores[:, index] = self._draws[task, text]
+        others = [index for index, text in enumerate(candidates) if text not in ranks]
+        self._draw(task, [candidates[index] for index in others])
+        for index in others:
+            scores[:, index] = self._draws[task, candidates[index]]
+        counted = [index for index, text in enumerate(candidates) if text in ranks]
+        scores[:, counted] = [1 + len(ranks) - ranks[candidates[index]] for index in counted]
         return [_shared(row) for row in scores]
+
+    def _draw(self, task: str, texts: Sequence[str]) -> None:
+        """Draw random numbers between 0 and 1, one per repeat, for each text that has none yet."""
+        new = [text for text in dict.fromkeys(texts) if (task, text) not in self._draws]
+        pairs = range(self.shuffles // 2)
+        drawn = np.array([derived_seeds((self.seed, task, pair), new) for pair in pairs], dtype=np.uint64).T / 2.0**64
+        # Every random order is followed by its reverse, which reduces the variance of the mean over repeats.
+        rows = np.stack([drawn, 1.0 - drawn], axis=2).reshape(len(new), self.shuffles)
+        self._draws.update(zip(((task, text) for text in new), rows, strict=True))
 
 
 def _count_characters(candidates: tuple[str, ...]) -> FloatArray:

@@ -39,23 +39,29 @@ class RandomOrders:
         values = start.astype(np.uint64)
         outside = np.arange(len(values))
         while len(outside):
-            first, second = np.divmod(values[outside], self.base)
+            own_keys, first = keys[outside], values[outside] // self.base
+            second = values[outside] - first * self.base
             for number in rounds:
-                first, second = step(keys[outside], number, first, second)
+                first, second = step(own_keys, number, first, second)
             values[outside] = first * self.base + second
             outside = outside[values[outside] >= self.length]
         return values.astype(np.int64)
 
     def _step(self, keys: Keys, number: int, first: Keys, second: Keys) -> tuple[Keys, Keys]:
-        return second, (first + self._digits(keys, number, second)) % self.base
+        # The smaller of the two is right, because numbers without a sign that fall below 0 are very large.
+        total = first + self._digits(keys, number, second)
+        return second, np.minimum(total, total - self.base)
 
     def _step_back(self, keys: Keys, number: int, first: Keys, second: Keys) -> tuple[Keys, Keys]:
-        return (second + self.base - self._digits(keys, number, first)) % self.base, first
+        difference = second - self._digits(keys, number, first)
+        return np.minimum(difference, difference + self.base), first
 
     def _digits(self, keys: Keys, number: int, digits: Keys) -> Keys:
         """Return pseudorandom digits (SplitMix64) that depend on keys, the number of the round, and other digits."""
         mixed = keys + (digits * np.uint64(_ROUNDS) + np.uint64(number + 1)) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        drawn: Keys = (mixed ^ (mixed >> np.uint64(31))) % self.base
+        mixed ^= mixed >> np.uint64(31)
+        # numpy divides by one number several times as fast as it computes remainders.
+        drawn: Keys = mixed - mixed // self.base * self.base
         return drawn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -51,16 +51,22 @@ class SortedCandidates:
         self.indices = sorted(range(len(candidates)), key=candidates.__getitem__)
         self.order = np.array(self.indices, dtype=np.int64)
         self.texts = [candidates[index] for index in self.indices]
-        self.columns: dict[str, list[int]] = defaultdict(list)
-        for column, text in enumerate(self.texts):
-            self.columns[text].append(column)
+        # Lists of columns would be one object per candidate, which the garbage collector visits again and again.
+        self._first_columns = {self.texts[column]: column for column in reversed(range(len(self.texts)))}
 
     def gold_columns(self, answers: tuple[str, ...]) -> tuple[int, ...]:
         """Return the alphabetical positions of the right answers, in the original order of the candidates."""
         if len(answers) == 1:
-            return tuple(self.columns.get(answers[0], ()))
-        columns = [column for text in set(answers) & self.columns.keys() for column in self.columns[text]]
+            return tuple(self._columns(answers[0]))
+        columns = [column for text in set(answers) for column in self._columns(text)]
         return tuple(sorted(columns, key=self.indices.__getitem__))
+
+    def _columns(self, text: str) -> range:
+        """Return the alphabetical positions of a text, which is listed more than once if it was given repeatedly."""
+        start = stop = self._first_columns.get(text, len(self.texts))
+        while stop < len(self.texts) and self.texts[stop] == text:
+            stop += 1
+        return range(start, stop)
 
 
 SHARED_LENGTH = 256

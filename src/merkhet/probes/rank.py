@@ -7,7 +7,7 @@ read-only, its ranking is kept for later questions. Models may also rank candida
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,16 +97,16 @@ def _rank_results(
             golds = candidate_lists[list_id].gold_columns(question.answers)
             gold_columns[list_id, question.answers] = golds
         for method in methods:
-            ranking = {"method": method, "unusable": result.unusable}
-            rankings.append(ranking)
-            if result.by_method is not None and golds:
-                scores = result.by_method[method]
-                row = rows.get((list_id, id(scores)))
-                if row is None:
-                    row = rows[list_id, id(scores)] = _ScoreRow(scores, candidate_lists[list_id])
-                row.rankings[golds].append(ranking)
-            elif result.by_method is not None:
-                ranking["unusable"] = NO_GOLD
+            fields = {"method": method, "unusable": result.unusable}
+            if result.by_method is None or not golds:
+                rankings.append(fields if result.by_method is None else fields | {"unusable": NO_GOLD})
+                continue
+            scores = result.by_method[method]
+            row = rows.get((list_id, id(scores)))
+            if row is None:
+                row = rows[list_id, id(scores)] = _ScoreRow(scores, candidate_lists[list_id])
+            # Questions with the same right answers share the fields, which are filled in below.
+            rankings.append(row.rankings[golds].setdefault((method, result.unusable), fields))
     by_width: dict[int, list[_ScoreRow]] = defaultdict(list)
     for row in rows.values():
         if row.is_shared:
@@ -125,8 +125,8 @@ def _rank_results(
 class _ScoreRow:
     scores: FloatArray
     candidates: SortedCandidates
-    rankings: dict[tuple[int, ...], list[dict[str, Any]]] = field(default_factory=lambda: defaultdict(list))
-    """For each tuple of gold columns, the ranking fields to fill in."""
+    rankings: dict[tuple[int, ...], dict[Hashable, dict[str, Any]]] = field(default_factory=lambda: defaultdict(dict))
+    """For each tuple of gold columns, and each method and reason, the ranking fields to fill in."""
 
     @property
     def is_shared(self) -> bool:
@@ -202,7 +202,7 @@ def _fill_in(ranked_rows: _RankedRows, rows: Sequence[_ScoreRow]) -> None:
                     "gold_ties": tuple(ties[start:stop]),
                     "tied_first": ranked_rows.tied_first.get(number, ()),
                 }
-            for ranking in rankings:
+            for ranking in rankings.values():
                 ranking.update(fields)
 
 
