@@ -41,7 +41,7 @@ CATEGORY_ALIASES = {
 
 LAST_KNOWN_CHEMISTRY = 108  # heavier elements have been placed in a series by prediction only
 LAST_BULK_SAMPLE = 99  # melting points and densities of heavier elements are estimates
-GROUP_UNSETTLED = {57, 71, 89, 103}  # textbooks differ on which of these stand in group 3
+GROUP_UNSETTLED = {57, 71, 89, 103}  # textbooks differ on which of these stand in group 3 and in the d-block
 CATEGORY_UNSETTLED = {30, 48, 80, 84, 85}  # group 12, polonium and astatine: textbooks differ on their series
 ESTIMATED = {85, 87}  # astatine and francium: never seen in bulk
 NO_MELTING = {6, 33}  # carbon and arsenic sublime at ordinary pressure
@@ -93,7 +93,8 @@ def _add_element(pack: Pack, source: Any) -> None:
         pack.measure(subject, predicate, value, unit, domain=DOMAIN, source="mendeleev")
 
     link("symbol", "symbol", source.symbol, slug=source.symbol)
-    link("block", "block", f"{source.block}-block")
+    if number not in GROUP_UNSETTLED:
+        link("block", "block", f"{source.block}-block")
     measure("atomic-number", number, "1")
     measure("period", source.period, "1")
     if source.group_id and number not in GROUP_UNSETTLED:
@@ -197,7 +198,7 @@ def _meta() -> dict[str, Any]:
             "atomic-number": _predicate("has the atomic number", "number"),
             "period": _predicate("stands in period", "number"),
             "group": _predicate("stands in group", "number", "Groups 1 to 18; none where it is disputed."),
-            "block": _predicate("belongs to the block", "block", "Lutetium and lawrencium: f, as in the source."),
+            "block": _predicate("belongs to the block", "block", "None where textbooks differ."),
             "category": _predicate(
                 "is a", "category", "Series and established group names; none where textbooks differ.", False
             ),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from .wordnet import HYPERNYM, Synset, WordNet
 from .writing import read_table
@@ -103,6 +104,17 @@ class Glosses:
     def parents(self, synset: Synset) -> Iterator[Synset]:
         return (self.nouns[offset] for offset in synset.linked(HYPERNYM))
 
+    def ancestors(self, synset: Synset) -> frozenset[str]:
+        """Offsets of all synsets above one."""
+        reached: set[str] = set()
+        agenda = [synset]
+        while agenda:
+            for above in self.parents(agenda.pop()):
+                if above.offset not in reached:
+                    reached.add(above.offset)
+                    agenda.append(above)
+        return frozenset(reached)
+
     def linked(self, synset: Synset, symbol: str) -> Iterator[Synset]:
         return (self.nouns[offset] for offset in synset.linked(symbol) if offset in self.nouns)
 
@@ -163,10 +175,23 @@ def _birth(gloss: str) -> int | None:
     return int(life[1]) if life else None
 
 
-def chosen_terms(glosses: Glosses, domain: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """The terms of a domain that terms.csv chooses, with their other names and definitions."""
+class Term(NamedTuple):
+    """A term of a domain, with the offsets of its synset, of those directly above it, and of all above it."""
+
+    label: str
+    aliases: tuple[str, ...]
+    meaning: str
+    offset: str
+    parents: frozenset[str]
+    ancestors: frozenset[str]
+
+
+def chosen_terms(glosses: Glosses, domain: str) -> Iterator[Term]:
+    """The terms of a domain that terms.csv chooses."""
     for row in read_table("terms.csv"):
         if row["domain"] == domain:
             synset = glosses.by_lemma[row["term"].replace(" ", "_")][int(row["synset"]) - 1]
             others = tuple(lemma.replace("_", " ") for lemma in synset.lemmas[1:])
-            yield row["term"], others, definition(synset.gloss)
+            parents = frozenset(above.offset for above in glosses.parents(synset))
+            ancestors = glosses.ancestors(synset)
+            yield Term(row["term"], others, definition(synset.gloss), synset.offset, parents, ancestors)

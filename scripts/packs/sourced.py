@@ -8,7 +8,10 @@ from typing import Any
 
 from . import licences
 from .compiled import Described
+from .glosses import Term
 from .writing import Pack, entity_id
+
+SIMILAR = "similar-sense"
 
 
 @dataclass(frozen=True)
@@ -110,11 +113,36 @@ class SourcedPack:
     def link(self, subject: str, predicate: str, target: str, source: str, domain: str = "") -> None:
         self.pack.link(subject, predicate, target, domain=domain or self.domain, source=source)
 
-    def define(self, predicate: str, terms: Iterable[tuple[str, tuple[str, ...], str]], source: str) -> None:
-        """Add terms with their other names and definitions."""
-        for term, aliases, meaning in terms:
-            subject = self.entity("term", term, aliases)
-            self.link(subject, predicate, self.entity("definition", meaning, identity=term), source)
+    def define(self, predicate: str, terms: Iterable[Term], source: str) -> None:
+        """Add terms with their other names and definitions, and link those of similar senses.
+
+        The definition of a term may fit another one below it or beside it: a zither and a dulcimer are string
+        instruments with a board. Terms directly below the same synset are linked in a ring.
+        """
+        chosen = sorted(terms)
+        self.pack.meta["predicates"][SIMILAR] = _describe(
+            Described("has a sense near that of", "term", "term", note="Terms below or beside each other, in a ring.")
+        )
+        named = {
+            term.offset: (
+                self.entity("term", term.label, term.aliases),
+                self.entity("definition", term.meaning, identity=term.label),
+            )
+            for term in chosen
+        }
+        rings: dict[str, list[str]] = {}
+        for term in chosen:
+            subject, meaning = named[term.offset]
+            self.link(subject, predicate, meaning, source)
+            for parent in term.parents:
+                rings.setdefault(parent, []).append(term.offset)
+        pairs = {(term.offset, above) for term in chosen for above in term.ancestors if above in named}
+        pairs |= {
+            pair for ring in rings.values() if len(ring) > 1 for pair in zip(ring, [*ring[1:], ring[0]], strict=True)
+        }
+        for low, high in pairs:
+            for one, other in zip(named[low], named[high], strict=True):
+                self.link(one, SIMILAR, other, source)
 
     def drop_shared_aliases(self) -> None:
         """Drop other names that two entities of one kind have, or that are the name of another."""
@@ -157,14 +185,17 @@ def _meta(
             for key, source in sources.items()
         },
         "predicates": {
-            predicate: {
-                "label": about.label,
-                "subject_kind": about.subject,
-                "object_kind": about.object,
-                "functional": about.functional,
-                "symmetric": False,
-                "note": about.note,
-            }
-            for predicate, about in predicates.items()
+            predicate: _describe(about) for predicate, about in predicates.items()
         },
+    }
+
+
+def _describe(about: Described) -> dict[str, Any]:
+    return {
+        "label": about.label,
+        "subject_kind": about.subject,
+        "object_kind": about.object,
+        "functional": about.functional,
+        "symmetric": False,
+        "note": about.note,
     }

@@ -208,13 +208,14 @@ def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
 
     If a sentence names a time, they are right for its other name at other times: former holders of the same office. If
     the knowledge states all true names of the asked field, they are the names of the right answer's kind that any fact
-    links to the other name: another city of the country, where its capital is asked for.
+    links to the other name: another city of the country, where its capital is asked for. The names of transitive
+    relations belong to a closed list: "A tomcat is a kind of cat" is true, even if cats are not among the listed classes.
     """
     fields = [
         f"(a.rel = {builder.relation_numbers[relation.name]} and a.ask = '{place}')"
         for relation in builder.used_relations
         for place in ("object", "subject")
-        if builder.evidence.states_all(relation, place)
+        if builder.evidence.states_all(relation, place) and not relation.transitive
     ]
     return f"""select a.id, l.other as name, {SIBLING} as level, 0 as rank, 1 as weight, false as near
         from {asked} a join steps l on l.name = split_part(a.said, chr(31), 1)
