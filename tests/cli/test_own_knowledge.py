@@ -47,7 +47,8 @@ def test_the_command_counts_guesses_and_refuses_to_overwrite(tmp_path: Path, mer
     merkhet("knowledge", "import", ROOT / "docs" / "examples" / "products.csv", "--into", "kb.duckdb", check=0)
     printed = merkhet("knowledge", "schema", "kb.duckdb", "--out", "s.yaml", check=0).stdout
     assert "s.yaml: 4 relations, 3 hierarchies, 1 comparison; 14 guesses to review" in printed
-    assert "merkhet build kmir --knowledge kb.duckdb --set options.schema=s.yaml" in printed
+    command = "merkhet build kmir --knowledge kb.duckdb --set options.schema=s.yaml --out questions"
+    assert command in printed and f"#   {command}" in (tmp_path / "s.yaml").read_text().splitlines()
     refused = merkhet("knowledge", "schema", "kb.duckdb", "--out", "s.yaml", check=2)
     assert "s.yaml exists" in refused.stderr
     counts = json.loads(merkhet("knowledge", "schema", "kb.duckdb", "--out", "t.yaml", "--json", check=0).stdout)

@@ -68,7 +68,7 @@ def test_the_starter_schema_of_a_pack_is_valid(name: str, tmp_path: Path) -> Non
         with pytest.raises(InputError, match="no stated facts"):
             make_starter_schema(knowledge)
         return
-    schema = make_starter_schema(knowledge, out=tmp_path / "schema.yaml")
+    schema = make_starter_schema(knowledge)
     (tmp_path / "schema.yaml").write_text(schema.text)
     read = read_schema(tmp_path / "schema.yaml")
     assert len(read.relations) == schema.relations and len(read.comparisons) == schema.comparisons

@@ -237,6 +237,19 @@ def test_words_are_not_broken_where_a_table_can_be_scrolled(page, tmp_path, view
         assert lines <= words
 
 
+@pytest.mark.parametrize("width", [1400, 800])
+def test_heads_of_control_columns_are_shown_whole(page, tmp_path, width):
+    page.set_viewport_size({"width": width, "height": 1800})
+    run = make_run()
+    scores = [row for row in run.scores.to_pylist() if row["relation"] is None and row["domain"] is None]
+    controls = [row | {"control": name} for row in scores for name in ("association", "subject-blind")]
+    opened(page, tmp_path, replace(run, controls=controls))
+    heads = page.locator("#scores thead th .clamp").all()
+    assert any(head.inner_text().endswith("subject-blind") for head in heads)
+    for head in heads:
+        assert head.evaluate("one => one.scrollHeight <= one.clientHeight + 1"), head.inner_text()
+
+
 def test_what_is_wider_than_a_phone_scrolls_with_a_visible_edge(page, tmp_path):
     page.set_viewport_size({"width": 390, "height": 844})
     figure = {"kind": "bars", "caption": "c.", "rows": [{"x": "x", "bar": "m", "value": 0.5}]}

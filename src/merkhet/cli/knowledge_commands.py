@@ -150,10 +150,11 @@ def schema(
     json: Json = False,
 ) -> None:
     """Write a starter schema: templates and guesses for questions about a knowledge base, to be edited."""
-    from merkhet.cli.knowledge_output import print_schema
+    from merkhet.cli.knowledge_output import build_command, print_schema
     from merkhet.questions.starter_schema import write_starter_schema
 
-    print_schema(write_starter_schema(store, out, language), store, out, as_json=json)
+    command = build_command(store, out)
+    print_schema(write_starter_schema(store, out, language, command=command), out, command, as_json=json)
 
 
 @knowledge_app.command()

@@ -166,8 +166,14 @@ def _print_predicates(console: Console, info: Mapping[str, Any]) -> None:
         console.print(f"  … and {counted(rest, 'predicate')} more")
 
 
-def print_schema(schema: StarterSchema, store: Path, out: Path, *, as_json: bool) -> None:
-    """Print the number of entries of a starter schema, and a command to run next."""
+def build_command(store: Path, schema: Path) -> str:
+    """Return the command that builds questions about a knowledge base with a schema."""
+    place, file = shlex.quote(str(store)), shlex.quote(str(schema))
+    return f"merkhet build kmir --knowledge {place} --set options.schema={file} --out questions"
+
+
+def print_schema(schema: StarterSchema, out: Path, command: str, *, as_json: bool) -> None:
+    """Print the number of entries of a starter schema, and the command to run next."""
     if as_json:
         counts = {name: getattr(schema, name) for name in ("relations", "hierarchies", "comparisons", "reviews")}
         print_json({"out": str(out), **counts, "left_out": list(schema.left_out)})
@@ -180,8 +186,7 @@ def print_schema(schema: StarterSchema, store: Path, out: Path, *, as_json: bool
     )
     if schema.left_out:
         console.print(f"not asked, because the objects have no names: {', '.join(schema.left_out)}")
-    place, file = shlex.quote(str(store)), shlex.quote(str(out))
-    console.print(f"Edit it, then: merkhet build kmir --knowledge {place} --set options.schema={file} --out questions")
+    console.print(f"Edit it, then: {command}")
 
 
 def print_export(written: Mapping[str, int], out: Path, *, as_json: bool) -> None:

@@ -74,6 +74,7 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     sections["Evidence of wrong options"] = _evidence(card.get("evidence") or (), card.get("by_nearness") or {})
     sections["Filters"] = _filters(card.get("filters") or ())
     sections["Answers of templates"] = _ambiguity(card.get("ambiguity") or ())
+    sections["Control prompts"] = _controls(card.get("controls") or ())
     review = card.get("review") or {}
     sections["Review"] = [f"{key.replace('_', ' ')}: {_number(value)}" for key, value in review.items()]
     sections["Sources"] = list(map(str, card.get("sources") or ()))
@@ -143,6 +144,18 @@ def _ambiguity(templates: Sequence[Mapping[str, Any]]) -> list[Line]:
     columns = [key for key in (templates or [{}])[0] if any(template.get(key) is not None for template in templates)]
     rows: list[Line] = [[_cell(_number(template.get(key))) for key in columns] for template in templates]
     return [[_cell(column.replace("_", " ")) for column in columns], *rows] if rows else []
+
+
+def _controls(counts: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """Tabulate how many questions have a prompt of a control, and why others have none."""
+    rows: list[Line] = [
+        (
+            *(_cell(str(row["control"])), _cell(str(row["task"])), f"{row['questions']:,}", f"{row['made']:,}"),
+            _cell("; ".join(f"{count:,}: {reason}" for reason, count in row["missing"].items())),
+        )
+        for row in counts
+    ]
+    return [("control", "task", "questions", "with a prompt", "without one"), *rows] if rows else []
 
 
 def _number(value: Any) -> str:

@@ -33,15 +33,32 @@ _IRREGULAR_PLURALS = """
 """
 _IRREGULAR = dict(pair.split(":") for pair in _IRREGULAR_PLURALS.split())
 
-_AUXILIARIES = frozenset(("is", "was", "are", "were", "has", "had", "have", "can", "may", "does", "did", "became"))
+AUXILIARIES = frozenset(("is", "was", "are", "were", "has", "had", "have", "can", "may", "does", "did", "became"))
 _VERB_LIST = """
     owns owned plays played works worked uses causes contains produces borders entails includes makes needs speaks wrote
     won studied lived died graduated founded created married joined belongs belonged held holds leads led
 """
 _VERBS = frozenset(_VERB_LIST.split())
-_PREPOSITIONS = frozenset(
+PREPOSITIONS = frozenset(
     ("of", "in", "to", "at", "from", "for", "by", "with", "on", "into", "after", "before", "near", "under", "over")
 )
+_OTHER_FUNCTION_WORDS = """
+    be been being will would could should must might do that which who whom whose where when while if than as and or but
+    not nor so because since through between behind beside around among against without within during until about
+    this these those it its they their he she his her we you i there then still also only just even often usually
+    sometimes always never both either neither like up down out off above below across along inside outside towards upon
+    per beyond despite
+"""
+FUNCTION_WORDS = AUXILIARIES | _VERBS | PREPOSITIONS | frozenset(_OTHER_FUNCTION_WORDS.split())
+"""Words that cannot stand between an article and its noun, as an adjective or another noun can."""
+_DESCRIPTIVE_ADJECTIVES = """
+    young old adult grown female male wild tame healthy sick dead new ancient modern present-day typical usual ordinary
+    common rare normal average big small large little great tall short heavy light single famous former
+"""
+DESCRIPTIVE_ADJECTIVES = frozenset(_DESCRIPTIVE_ADJECTIVES.split())
+"""Frequent adjectives, which tell "the young otter" from "the term otter"."""
+ORDINALS = frozenset(("first", "second", "third", "last", "next", "only", "same", "other", "whole", "entire"))
+"""Adjectives that may also be adverbs, as in "at first"."""
 _ADJECTIVES = frozenset(("capable", "full", "made", "part"))
 
 
@@ -73,11 +90,11 @@ def default_template(label: str) -> str:
     """
     words = label.split()
     first, last = words[0].lower(), words[-1].lower()
-    if first in _AUXILIARIES or first in _VERBS or (len(words) > 1 and last in _PREPOSITIONS and first.endswith("s")):
+    if first in AUXILIARIES or first in _VERBS or (len(words) > 1 and last in PREPOSITIONS and first.endswith("s")):
         middle = label
     elif len(words) > 1 and last == "of" and not first.endswith(("ed", "en")) and first not in _ADJECTIVES:
         middle = f"is {add_indefinite_article(label)}"
-    elif len(words) > 1 and last in _PREPOSITIONS:
+    elif len(words) > 1 and last in PREPOSITIONS:
         middle = f"is {label}"
     elif first.endswith("ed") and len(words) == 1:
         middle = label

@@ -29,8 +29,7 @@ _SURFACE_SHARE = 0.02
 """Share of a predicate's surface texts that a pattern needs to become a template."""
 _CODE = re.compile(r"[PQ]\d+|_:.*", re.IGNORECASE)
 _HEAD = """\
-# A starter schema: what is asked about {name}, and in which words. Edit it, then build the questions:
-#   merkhet build kmir --knowledge {place} --set options.schema={out} --out questions
+# A starter schema: what is asked about {name}, and in which words. Edit it, then build the questions{command}
 # A template is a true sentence. {{the subject}} adds "the" where a name needs it, {{a object}} adds "a" or "an".
 # Lines with "review:" are guesses from the data; a commented line takes effect without its "# ".
 """
@@ -112,8 +111,11 @@ class StarterSchema:
         return self.text.count("# review:")
 
 
-def write_starter_schema(store: Path, out: Path, language: str = "en") -> StarterSchema:
+def write_starter_schema(store: Path, out: Path, language: str = "en", *, command: str = "") -> StarterSchema:
     """Write a starter schema for a knowledge base.
+
+    Args:
+        command: The command that builds questions with the schema, for a comment at its top.
 
     Raises:
         InputError: The file exists, or the knowledge base has no facts to ask about.
@@ -121,19 +123,22 @@ def write_starter_schema(store: Path, out: Path, language: str = "en") -> Starte
     if path_exists(out):
         raise InputError(f"{out} exists. Name another file, so that no edited schema is lost.")
     with KnowledgeBase.open(store) as knowledge:
-        schema = make_starter_schema(knowledge, language, store=store, out=out)
+        schema = make_starter_schema(knowledge, language, store=store, command=command)
     write_text(out, schema.text)
     return schema
 
 
 def make_starter_schema(
-    knowledge: KnowledgeBase, language: str = "en", *, store: Path = Path("KB"), out: Path = Path("schema.yaml")
+    knowledge: KnowledgeBase, language: str = "en", *, store: Path = Path("KB"), command: str = ""
 ) -> StarterSchema:
     """Make a starter schema for a knowledge base.
 
     Each predicate with named objects becomes a relation with templates from its label, or from the surface texts of
     ConceptNet. Each predicate with numbers becomes a comparison, and each predicate that divides its subjects into
     categories a hierarchy. Guesses on completeness are commented lines.
+
+    Args:
+        command: The command that builds questions with the schema, for a comment at its top.
 
     Raises:
         InputError: No predicate has names or numbers.
@@ -147,7 +152,7 @@ def make_starter_schema(
     left_out = tuple(p.name for p in predicates if p not in relations and p not in comparisons)
     domains = [row["domain"] for row in knowledge.query(_DOMAINS).to_pylist()]
     own_domain = _slug(store.stem) or "knowledge"
-    lines = [_HEAD.format(name=store.stem, place=store, out=out)]
+    lines = [_HEAD.format(name=store.stem, command=f":\n#   {command}" if command else ".")]
     lines += ["domains:  # review: each is general, domain-specific or commonsense"]
     lines += [f"  {_yaml(name)}: domain-specific" for name in domains or [own_domain]]
     domain = None if domains else own_domain

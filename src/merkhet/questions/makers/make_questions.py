@@ -116,12 +116,13 @@ def make_benchmark(
         questions = draw(questions)
     domains = list(schema.domains) + sorted(set(domain_counts) - set(schema.domains) - {"None"})
     is_sample = draw is not None or options.limit is not None
+    controls, control_counts = make_control_prompts(questions, entities, schema)
     return QuestionSet(
         questions,
         candidates=_candidates(builder, questions),
         facts=_facts(builder, questions),
         frequencies=_unasked_frequencies(builder, tasks) if is_sample else make_table(FREQUENCIES, []),
-        controls=make_control_prompts(questions, entities, schema),
+        controls=controls,
         entities=entities.filter(pc.is_in(entities["question_id"], questions["question_id"].combine_chunks())),
         premises=read_premises(builder, questions) if makes_reasoning else make_table(PREMISES, []),
         about={
@@ -133,6 +134,7 @@ def make_benchmark(
             **losses_for_card(accounts),
             "evidence": count_evidence(builder),
             "ambiguity": ambiguity,
+            "controls": control_counts,
             "remarks": remarks,
         },
     )
