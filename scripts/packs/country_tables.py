@@ -174,7 +174,7 @@ LANGUAGES: dict[str, list[str]] = {
     "IQ": ["ar", "ku"],
     "KM": ["ar", "fr"],
     "LI": ["de"],
-    "MA": ["ar"],
+    "MA": [],  # Tamazight, official since 2011, has several names
     "ME": [],  # Montenegrin has no name in CLDR
     "MG": ["mg", "fr"],
     "ML": [],  # French lost its official standing in 2023

@@ -53,6 +53,7 @@ _NO_PARLIAMENT = frozenset(
 )
 _NO_CHAMBER = frozenset(
     (
+        "Nationalrat",
         *("Majlis al Nuwab", "Majlis al Shura", "Majlis al-Shura", "Majlis Alshoora", "Majlis al Nuwaab"),
         *("Senado Federal", "Chambre des Deputes", "Chambre des Communes", "Majlis Weleyat", "Majlis Watani"),
         *("Nitijela", "Al Jamiya Al Wataniya", "Majlis al-Shuyukh", "Majlis al-Dawla"),

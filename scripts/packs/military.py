@@ -150,6 +150,8 @@ _COUNTRIES = {
     "Soviet Russia": "Russia",
 }
 # Places that the database gets wrong, or that are another country today.
+# Fought before 1803, which most historians do not count among the Napoleonic Wars.
+_NO_WAR = frozenset(("Marengo", "Hohenlinden", "Lodi", "Rivoli", "Aboukir_Bay", "Acre"))
 _NO_PLACE = frozenset(
     (
         *("Bouvines", "Chickamauga", "Blenheim", "Brunanburh", "Drogheda", "Battle_of_the_Ardennes_Bulge", "Jutland"),
@@ -231,7 +233,7 @@ def _add_battles(pack: SourcedPack, glosses: Glosses) -> None:
         gloss = first_part(synset.gloss)
         battle = ""
         wars = [whole.label for whole in glosses.linked(synset, PART_HOLONYM) if whole.label in WARS]
-        if len(wars) == 1:
+        if len(wars) == 1 and lemma not in _NO_WAR:
             battle = pack.entity("event", label)
             pack.link(battle, "battle-of-war", pack.entity("event", WARS[wars[0]]), "wordnet")
         years = set(re.findall(r"(?<![-\d])\b(\d{3,4})\b(?!\s*BC|-\d)", gloss))

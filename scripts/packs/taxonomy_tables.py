@@ -69,7 +69,7 @@ DROPPED_WORDS = _words(
     brew, bride, bridegroom, briefs, brill, brine, britches, broadsword, broiler, bronc, brontosaurus, broody,
     brothel, buckboard, buckshot, bug, bugler, bulldozer, bullock, bumper, butternut, cab, cabinet, caddy, cager,
     calf, calla, calypso, campion, canine, capitol, capon, capote, car, caramel apple, carnivore, carob, carriage,
-    cascade, cassette, castle, caterpillar, cayenne, cesspool, challah, char, charger, chariot, chatterbox,
+    cascade, cashew, cassette, castle, caterpillar, cayenne, cesspool, challah, char, charger, chariot, chatterbox,
     checkroom, cherub, chick, chicory, chili, chilly, chime, chips, chocolate, choreography, chrome, cinnamon,
     cisco, citrus, clarence, clarion, claymore, cleaver, cling, clitoris, clothes, clubhouse, cob, cobweb, cocker,
     cockpit, coffee, coffin, coho, cole, collaborator, colt, columbine, confessional, conk, contagion, conveyance,

@@ -217,9 +217,16 @@ def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
         for place in ("object", "subject")
         if builder.evidence.states_all(relation, place) and not relation.transitive
     ]
+    if not builder.has_table("kinds"):
+        # Monaco is a country and a city, so its kind does not tell what is asked for.
+        builder.create_table(
+            "kinds",
+            "select name, min(kind) as kind from named where kind is not null group by name having count(distinct kind) = 1",
+        )
     return f"""select a.id, l.other as name, {SIBLING} as level, 0 as rank, 1 as weight, false as near
         from {asked} a join steps l on l.name = split_part(a.said, chr(31), 1)
-        join named x on x.name = a.name join named y on y.name = l.other and y.kind = x.kind
+        join kinds x on x.name = a.name join kinds y on y.name = l.other and y.kind = x.kind
+        semi join pool_names p on p.name = l.other
         where {" or ".join(fields) or "false"}
         union all select a.id, p.name, {SIBLING} as level, 0 as rank, 1 as weight, false as near
         from {asked} a join pool p on p.rel = a.rel and p.ask = a.ask and p.other = split_part(a.said, chr(31), 1)

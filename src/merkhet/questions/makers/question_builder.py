@@ -12,7 +12,7 @@ from merkhet.core import SLOT
 from merkhet.core.dates import say_date
 from merkhet.knowledge.engines.relational_engine import Tables
 from merkhet.questions.english import FORMS, format_number
-from merkhet.questions.makers._template_sql import FIELD_COLUMNS, case_sql, placeholder_forms, sql_literal
+from merkhet.questions.makers._template_sql import case_sql, placeholder_forms, sql_literal
 from merkhet.questions.makers.evidence import EvidenceRules, create_disjoint_classes
 from merkhet.questions.makers.name_aliases import (
     CLEAN_NAME,
@@ -316,11 +316,11 @@ class QuestionBuilder:
                     numbers.append(str(self.relation_numbers[relation.name]))
         self._forms = sorted(relations_by_form)
         forms = sorted({form for _, form in self._forms})
-        names = " union all ".join(
-            f"select {FIELD_COLUMNS[field]} as name from {table} where rel in ({', '.join(numbers)}) "
-            f"union all {alias_names_sql(field, numbers)}"
-            for (field, _), numbers in relations_by_form.items()
+        aliases = "".join(
+            f" union all {alias_names_sql(field, numbers)}" for (field, _), numbers in relations_by_form.items()
         )
+        # A name of one relation may be a distractor of another.
+        names = f"select s as name from {table} union all select o as name from {table}{aliases}"
 
         def add_columns(batch: pa.Table) -> pa.Table:
             plain = batch["name"].to_pylist()
@@ -328,9 +328,7 @@ class QuestionBuilder:
                 batch = batch.append_column(f"shown_{form}", pa.array(map(FORMS[form], plain), pa.string()))
             return batch
 
-        query = (
-            f"select distinct name from ({names}) n" if names else "select cast(null as varchar) as name where false"
-        )
+        query = f"select distinct name from ({names}) n" if forms else "select cast(null as varchar) as name where false"
         self.tables.map_batches("forms", query, add_columns)
 
     def add_forms(self, table: str, into: str, by: str | None = None) -> None:
