@@ -31,7 +31,10 @@ def questions_of(folder: Path, task: str, split: str, limit: int | None, seed: i
         row["candidate_set"]: tuple(row["candidates"])
         for row in pq.read_table(folder / "candidates.parquet").to_pylist()
     }
-    return questions_from_rows(rows[:limit], sets)
+    entities = {
+        row["question_id"]: tuple(row["entities"]) for row in pq.read_table(folder / "entities.parquet").to_pylist()
+    }
+    return questions_from_rows(rows[:limit], sets, entities)
 
 
 def mean_f1(model: Any, questions: Sequence[Any]) -> float:
@@ -41,6 +44,30 @@ def mean_f1(model: Any, questions: Sequence[Any]) -> float:
 
     answers = {answer.question_id: answer for answer in PROBES.get("write")(model, questions)}
     return sum(word_f1(answers[one.question_id].prediction or "", one.answers) for one in questions) / len(questions)
+
+
+def association_f1(folder: Path, training: Sequence[Any], asked: Sequence[Any]) -> float:
+    """Mean word F1 of what the model's own input embeddings alone would answer."""
+    from merkhet.metrics.text_overlap import word_f1
+    from merkhet.models.association_baseline import AssociationBaseline
+    from merkhet.probes import PROBES
+
+    model = AssociationBaseline(str(folder))
+    model.prepare_pairs(
+        [
+            {
+                "task": one.task,
+                "relation": one.relation,
+                "first": one.entities[0],
+                "second": one.entities[1],
+                "holds": one.target == "Yes",
+            }
+            for one in training
+            if set(one.candidates) == {"Yes", "No"}
+        ]
+    )
+    answers = {answer.question_id: answer for answer in PROBES.get("rank")(model, asked)}
+    return sum(word_f1(answers[one.question_id].prediction or "", one.answers) for one in asked) / len(asked)
 
 
 def untrained(folder: Path, place: Path) -> Path:
@@ -55,7 +82,7 @@ def untrained(folder: Path, place: Path) -> Path:
 
 
 def tune(folder: Path, questions: Path, task: str, options: argparse.Namespace) -> dict[str, Any]:
-    """F1 on the test split before and after tuning on the training split of a task."""
+    """F1 on the test split before and after tuning on the training split of a task, and by word association."""
     from merkhet.models.loading import load_model
     from merkhet.models.model_lookup import ModelSpec, resolve_model
     from merkhet.training.cloze import tune_cloze
@@ -73,6 +100,7 @@ def tune(folder: Path, questions: Path, task: str, options: argparse.Namespace) 
         "task": task,
         "training": len(training),
         "test": len(test),
+        "association": round(association_f1(folder, training, test), 4),
         "before": round(before, 4),
         "tuned": round(mean_f1(model, test), 4),
         "kept epoch": learned.record["kept_epoch"],

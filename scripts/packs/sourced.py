@@ -184,9 +184,7 @@ def _meta(
             }
             for key, source in sources.items()
         },
-        "predicates": {
-            predicate: _describe(about) for predicate, about in predicates.items()
-        },
+        "predicates": {predicate: _describe(about) for predicate, about in predicates.items()},
     }
 
 

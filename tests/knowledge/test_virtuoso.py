@@ -124,7 +124,9 @@ def test_all_facts_come_whatever_the_query_selects(ask, world, count):
 
 def test_aggregates_subqueries_and_values(ask, world):
     address, facts = world
-    subquery = "{ SELECT ?subject (MAX(?age) AS ?oldest) { ?subject :age ?age } GROUP BY ?subject HAVING (MAX(?age) < 3) }"
+    subquery = (
+        "{ SELECT ?subject (MAX(?age) AS ?oldest) { ?subject :age ?age } GROUP BY ?subject HAVING (MAX(?age) < 3) }"
+    )
     query = f"SELECT ?subject ?predicate ?object {FROM} {{ {subquery} ?subject ?predicate ?object }} ORDER BY ?subject"
     young = {one[0] for one in facts if one[1] == f"{BASE}age" and one[2] < 3}
     for count in ("yes", "no"):

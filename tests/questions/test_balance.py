@@ -83,7 +83,9 @@ def test_open_questions_and_those_with_choices_are_thinned_apart():
     rows += [question(1000 + n, "reasoning", "A", f"few{n % 10}", f"c{n}", ["a", "b"]) for n in range(50)]
     rows += [question(2000 + n, "reasoning", "A", "many", f"m{n}", ["a", "b"]) for n in range(50)]
     table = make_table(QUESTIONS, rows)
-    kept = table.filter(balance_filter({"reasoning": 0.1}, 1.0, 0.0, 0).keep(table)).to_pylist()
+    kept = table.filter(
+        balance_filter({"reasoning/open": 0.1, "reasoning/choices": 0.1}, 1.0, 0.0, 0).keep(table)
+    ).to_pylist()
     counts = Counter(row["template"].split("/")[0] for row in kept)
     assert counts["many"] == 5
     assert all(counts[f"open{n}"] == 100 and counts[f"few{n}"] == 5 for n in range(10))

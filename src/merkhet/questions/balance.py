@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from merkhet.knowledge.memory_limit import open_in_memory
+from merkhet.questions.makers._template_sql import sql_literals
 from merkhet.questions.quality import Filter
 
 _ITERATIONS = 100
@@ -56,8 +57,8 @@ def balance_filter(relations: Mapping[str, float], largest: float, smallest: flo
     Where there are too few relations or domains for a limit, it does not apply.
 
     Args:
-        relations: Largest share of a relation (of one domain) in the open questions of a task, and in those with
-            choices.
+        relations: Largest share of a relation (of one domain) in the questions of a task, or of one form of a task:
+            ``reasoning/open`` or ``reasoning/choices``.
         largest: Largest share of a domain.
         smallest: Share that each domain should have; the other domains are thinned until it does.
     """
@@ -67,22 +68,21 @@ def balance_filter(relations: Mapping[str, float], largest: float, smallest: flo
             columns = ["question_id", "task", "domain", "facts", "template", "qset", "choices"]
             connection.register("pool", table.select(columns))
             connection.execute(
-                """create temp table kept as select question_id, task, domain,
+                f"""create temp table kept as select question_id, task, domain,
                     split_part(coalesce(template, ''), '/', 1) as relation, coalesce(qset, facts[1], question_id) as item,
-                    concat_ws('/', task, if(choices is null, 'open', 'choices')) as form,
+                    if(task in ({sql_literals(relations)}), task,
+                        concat_ws('/', task, if(choices is null, 'open', 'choices'))) as form,
                     concat_ws('/', domain, relation) as domain_relation, '' as everything from pool"""
             )
-            forms = {f"{task}/{form}": (share, 0.0) for task, share in relations.items() for form in ("open", "choices")}
+            forms = {form: (share, 0.0) for form, share in relations.items()}
             _thin(connection, "form", "domain_relation", forms, seed)
             _thin(connection, "everything", "domain", {"": (largest, smallest)}, seed)
             _thin(connection, "form", "domain_relation", forms, seed)
             kept = [row[0] for row in connection.execute("select question_id from kept").fetchall()]
         return pc.is_in(table["question_id"].combine_chunks(), pa.array(kept, pa.string()))
 
-    shares = ", ".join(f"{share:.0%} in {task}" for task, share in relations.items())
-    return Filter(
-        "balance", f"largest shares: of a relation {shares}, open and with choices; of a domain {largest:.0%}", keep
-    )
+    shares = ", ".join(f"{share:.0%} of {form}" for form, share in relations.items())
+    return Filter("balance", f"largest shares: of a relation {shares}; of a domain {largest:.0%}", keep)
 
 
 def _thin(

@@ -20,12 +20,15 @@ from merkhet.questions.makers._template_sql import (
 )
 from merkhet.questions.makers.candidate_sets import candidate_set_sql
 from merkhet.questions.makers.distractors import draw_distractors, said_sql
+from merkhet.questions.makers.listed_choices import ListedChoices, pair_templates
 from merkhet.questions.makers.name_aliases import other_names_sql, with_aliases_sql
 from merkhet.questions.makers.nearness import level_sql
 from merkhet.questions.makers.question_builder import QuestionBuilder
 from merkhet.questions.schema import Relation
 from merkhet.questions.templates import PLACEHOLDERS, placeholder_names
 
+CLOSED_FACTS = "closed_facts"
+"""Table of the facts of closed relations."""
 _KINDS = {"subject": "s_kind", "object": "o_kind"}
 
 
@@ -52,7 +55,8 @@ class Ambiguity:
 def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
     """Make completion questions of all relations, with choices if ``options.choices`` is set.
 
-    Without choices, a sentence must have one stated answer. If stated facts differ only in the asked field, the scope
+    Without choices, a sentence must have one stated answer, unless the relation is ``closed``: then the text lists four
+    choices. If stated facts differ only in the asked field, the scope
     phrases of the relation are tried, which narrow the answer to one kind of entity. If none makes the answer unique,
     the question is dropped. Inferred answers count as right, too.
 
@@ -63,11 +67,48 @@ def make_completions(builder: QuestionBuilder) -> list[Ambiguity]:
         _complete_with_choices(builder, builder.options.choices)
         return []
     ambiguities: list[Ambiguity] = []
+    closed = []
     for relation in builder.used_relations:
         if relation.completion and builder.evidence.asks_openly(relation):
+            if relation.closed:
+                closed.append(relation)
+                continue
             for ask in relation.asks:
                 ambiguities += _complete_field(builder, relation, ask)
+    if closed:
+        _complete_closed_relations(builder, closed)
     return ambiguities
+
+
+def _complete_closed_relations(builder: QuestionBuilder, relations: Sequence[Relation]) -> None:
+    """Ask about the facts of closed relations in all paraphrases, with four choices in the text."""
+    numbers = ", ".join(str(builder.relation_numbers[relation.name]) for relation in relations)
+    builder.create_table(
+        CLOSED_FACTS,
+        f"""select * from worded where rel in ({numbers}) and stated and asked
+        qualify row_number() over (partition by rel, s, o order by fact_id) = 1""",
+    )
+    listed = ListedChoices(builder, CLOSED_FACTS, "closed")
+    listed.create(relations, lambda relation, ask: "true")
+    for relation in relations:
+        for ask in relation.asks:
+            templates = pair_templates(relation)
+            names = f"select distinct {field_column(ask)} as ctx, {field_column(ask)} as name from {CLOSED_FACTS} "
+            names += f"where rel = {builder.relation_numbers[relation.name]}"
+            for number, template in enumerate(templates):
+                query = other_names_sql(builder, relation, template, ask, names)
+                answers = f"[{answer_sql(template, ask)}]"
+                listed.ask(
+                    relation,
+                    template,
+                    ask,
+                    f"{relation.name}/{relation.templates.index(template) + 1}",
+                    builder.paraphrase_sql(ask, number, len(templates)),
+                    f" left join ({query}) x on x.ctx = c.{field_column(ask)}" if query else "",
+                    task="'completion'",
+                    answers=with_aliases_sql(answers, "x.aliases") if query else answers,
+                    facts="[fact_id]",
+                )
 
 
 @dataclass(frozen=True)

@@ -236,6 +236,9 @@ def _completion_sql(builder: QuestionBuilder) -> Iterator[str]:
     reasons = _evidence_reasons(builder, relations, is_asked)
     reasons += [(f"not ({_usable_sql(builder, relations, asks=True)})", "'time'")]
     if builder.options.choices is None:
+        if closed := [relation for relation in relations if relation.closed]:
+            unclear = "few choices" if builder.schema.frames.get("choices") else "frames"
+            reasons.append((f"rel in ({_numbers(builder, closed)})", f"'{unclear}'"))
         reasons.append(("true", "'ambiguous'"))
     elif builder.has_table("to_complete"):
         sample = "select 1 from to_complete t where t.fact_id = w.fact_id and t.rel = w.rel"

@@ -328,7 +328,9 @@ class QuestionBuilder:
                 batch = batch.append_column(f"shown_{form}", pa.array(map(FORMS[form], plain), pa.string()))
             return batch
 
-        query = f"select distinct name from ({names}) n" if forms else "select cast(null as varchar) as name where false"
+        query = (
+            f"select distinct name from ({names}) n" if forms else "select cast(null as varchar) as name where false"
+        )
         self.tables.map_batches("forms", query, add_columns)
 
     def add_forms(self, table: str, into: str, by: str | None = None) -> None:

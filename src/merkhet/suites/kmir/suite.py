@@ -44,8 +44,14 @@ PACKS = [
 
 _LARGEST_SHARE, _SMALLEST_SHARE = 0.15, 0.05
 """Bounds of a domain's share of the questions."""
-_RELATION_SHARES = {"completion": 0.12, "checking": 0.03, "distinction": 0.06, "reasoning": 0.06}
-"""Largest share of a relation of one domain in the questions of a task, open and with choices."""
+_RELATION_SHARES = {
+    "completion": 0.12,
+    "checking": 0.03,
+    "distinction": 0.06,
+    "reasoning/open": 0.06,
+    "reasoning/choices": 0.06,
+}
+"""Largest share of a relation of one domain in the questions of a task, or of one form of a task."""
 
 
 def build(study: Study, home: Path, engine: Engine | None = None) -> QuestionSet:
