@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from .wordnet import HYPERNYM, Synset, WordNet
 from .writing import read_table
 
 INSTANCE = "@i"
+_LONGEST_DEFINITION = 160
 
 # Nationalities as glosses write them, and as questions do.
 NATIONALITIES = {
@@ -159,6 +160,20 @@ def definition(gloss: str) -> str:
     return re.sub(r" ?\([^)]*\)", "", plain).split(";")[0].strip()
 
 
+def full_definition(gloss: str, names: Iterable[str]) -> str:
+    """The first clause of a gloss, with the next one if both are short and the next one does not name the term."""
+    plain = re.sub(r" ?\([^)]*\)", "", re.sub(r"^\([^)]*\) ", "", first_part(gloss)))
+    first, *others = [clause.strip() for clause in plain.split(";") if clause.strip()]
+    words = {word for name in names for word in name.lower().split() if len(word) > 3}
+    if (
+        not others
+        or len(first) + len(others[0]) > _LONGEST_DEFINITION
+        or words & set(re.findall(r"\w+", others[0].lower()))
+    ):
+        return first
+    return f"{first}; {others[0]}"
+
+
 def _nationality(gloss: str) -> str:
     """The nationality that a gloss opens with, if no other country is named."""
     if _DOUBTFUL.search(gloss):
@@ -194,4 +209,5 @@ def chosen_terms(glosses: Glosses, domain: str) -> Iterator[Term]:
             others = tuple(lemma.replace("_", " ") for lemma in synset.lemmas[1:])
             parents = frozenset(above.offset for above in glosses.parents(synset))
             ancestors = glosses.ancestors(synset)
-            yield Term(row["term"], others, definition(synset.gloss), synset.offset, parents, ancestors)
+            names = (row["term"], *others)
+            yield Term(row["term"], others, full_definition(synset.gloss, names), synset.offset, parents, ancestors)

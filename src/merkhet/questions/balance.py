@@ -69,7 +69,8 @@ def balance_filter(relations: Mapping[str, float], largest: float, smallest: flo
             connection.register("pool", table.select(columns))
             connection.execute(
                 f"""create temp table kept as select question_id, task, domain,
-                    split_part(coalesce(template, ''), '/', 1) as relation, coalesce(qset, facts[1], question_id) as item,
+                    split_part(coalesce(template, ''), '/', 1) as relation,
+                    coalesce(qset, facts[1], question_id) as item,
                     if(task in ({sql_literals(relations)}), task,
                         concat_ws('/', task, if(choices is null, 'open', 'choices'))) as form,
                     concat_ws('/', domain, relation) as domain_relation, '' as everything from pool"""

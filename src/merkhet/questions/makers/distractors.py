@@ -208,8 +208,8 @@ def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
 
     If a sentence names a time, they are right for its other name at other times: former holders of the same office. If
     the knowledge states all true names of the asked field, they are the names of the right answer's kind that any fact
-    links to the other name: another city of the country, where its capital is asked for. The names of transitive
-    relations belong to a closed list: "A tomcat is a kind of cat" is true, even if cats are not among the listed classes.
+    links to the other name: another city of the country, where its capital is asked for. Transitive relations have none:
+    "A tomcat is a kind of cat" is true, even if cats are not among the listed classes.
     """
     fields = [
         f"(a.rel = {builder.relation_numbers[relation.name]} and a.ask = '{place}')"
@@ -221,7 +221,8 @@ def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
         # Monaco is a country and a city, so its kind does not tell what is asked for.
         builder.create_table(
             "kinds",
-            "select name, min(kind) as kind from named where kind is not null group by name having count(distinct kind) = 1",
+            """select name, min(kind) as kind from named where kind is not null
+            group by name having count(distinct kind) = 1""",
         )
     return f"""select a.id, l.other as name, {SIBLING} as level, 0 as rank, 1 as weight, false as near
         from {asked} a join steps l on l.name = split_part(a.said, chr(31), 1)
