@@ -168,6 +168,8 @@ def _add_theory(pack: SourcedPack, theory: dict[str, Any]) -> None:
     for tonic, alteration, scale in theory["minor"]:
         _add_key(pack, _key(pack, tonic, "minor"), alteration, scale)
     for short, semitones in theory["intervals"]:
+        if semitones % 12 == 6:
+            continue  # The augmented fourth is as wide as the diminished fifth.
         words = f"{semitones} semitone{'s' if semitones > 1 else ''}"
         pack.link(pack.entity("interval", _INTERVALS[short]), "interval-size", pack.entity("size", words), "tonal")
     for root, kind, notes in theory["chords"]:

@@ -208,8 +208,8 @@ def _linked_names_sql(builder: QuestionBuilder, asked: str) -> str:
 
     If a sentence names a time, they are right for its other name at other times: former holders of the same office. If
     the knowledge states all true names of the asked field, they are the names of the right answer's kind that any fact
-    links to the other name: another city of the country, where its capital is asked for. Transitive relations have none:
-    "A tomcat is a kind of cat" is true, even if cats are not among the listed classes.
+    links to the other name: another city of the country, where its capital is asked for. Transitive relations have
+    none: "A tomcat is a kind of cat" is true, even if cats are not among the listed classes.
     """
     fields = [
         f"(a.rel = {builder.relation_numbers[relation.name]} and a.ask = '{place}')"
