@@ -12,6 +12,7 @@ from .glosses import Term
 from .writing import Pack, entity_id
 
 SIMILAR = "similar-sense"
+_DEFINED = "term, definition"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class SourcedPack:
         """
         chosen = sorted(terms)
         self.pack.meta["predicates"][SIMILAR] = _describe(
-            Described("has a sense near that of", "term", "term", note="Terms below or beside each other, in a ring.")
+            Described("has a sense near that of", _DEFINED, _DEFINED, note="Below or beside each other, in a ring.")
         )
         named = {
             term.offset: (

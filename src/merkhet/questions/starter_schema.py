@@ -350,7 +350,7 @@ def _comparison(predicate: _Predicate, domain: str | None) -> Iterator[str]:
     noun = category_noun(predicate.label, humanize(predicate.name))
     for key, word in zip(("most", "least"), superlatives(noun), strict=True):
         yield f"    {key}:"
-        yield f"      - {_yaml(f'Which of the following has the {word} {noun}? {{members}}: [MASK].')}"
+        yield f"      - {_yaml(f'Which of the following has the {word} {noun}: {{members}}? [MASK].')}"
         yield f"      - {_yaml(f'Of {{members}}, the one with the {word} {noun} is [MASK].')}"
 
 
