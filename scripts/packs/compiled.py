@@ -93,16 +93,18 @@ def _meta(
                 "note": note,
             },
         },
-        "predicates": {
-            predicate: {
-                "label": about.label,
-                "subject_kind": about.subject,
-                "object_kind": about.object,
-                "functional": about.functional,
-                "symmetric": False,
-                **({"complete": about.complete} if about.complete else {}),
-                "note": about.note,
-            }
-            for predicate, about in predicates.items()
-        },
+        "predicates": {predicate: describe(about) for predicate, about in predicates.items()},
+    }
+
+
+def describe(about: Described) -> dict[str, Any]:
+    """A predicate as pack.yaml says it."""
+    return {
+        "label": about.label,
+        "subject_kind": about.subject,
+        "object_kind": about.object,
+        "functional": about.functional,
+        "symmetric": False,
+        **({"complete": about.complete} if about.complete else {}),
+        "note": about.note,
     }

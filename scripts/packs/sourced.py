@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import licences
-from .compiled import Described
+from .compiled import Described, describe
 from .glosses import Term
 from .writing import Pack, entity_id
 
@@ -121,7 +121,7 @@ class SourcedPack:
         instruments with a board. Terms directly below the same synset are linked in a ring.
         """
         chosen = sorted(terms)
-        self.pack.meta["predicates"][SIMILAR] = _describe(
+        self.pack.meta["predicates"][SIMILAR] = describe(
             Described("has a sense near that of", _DEFINED, _DEFINED, note="Below or beside each other, in a ring.")
         )
         named = {
@@ -185,16 +185,5 @@ def _meta(
             }
             for key, source in sources.items()
         },
-        "predicates": {predicate: _describe(about) for predicate, about in predicates.items()},
-    }
-
-
-def _describe(about: Described) -> dict[str, Any]:
-    return {
-        "label": about.label,
-        "subject_kind": about.subject,
-        "object_kind": about.object,
-        "functional": about.functional,
-        "symmetric": False,
-        "note": about.note,
+        "predicates": {predicate: describe(about) for predicate, about in predicates.items()},
     }

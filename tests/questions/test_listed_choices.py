@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
-from test_evidence import SCHEMA, IncompleteWorld, wrong_claims
+sys.path.insert(0, str(Path(__file__).parent))
 from stated_losses import accounts_of, asked_facts
+from test_evidence import SCHEMA, IncompleteWorld, wrong_claims
 from test_relational import schema_of, write
 
 from merkhet.knowledge.engines._duckdb_engine import DuckTables
