@@ -133,6 +133,17 @@ def test_described_figures_are_whole_and_no_label_covers_another(kind, figure):
     check(Drawn(chart))
 
 
+def test_labels_of_a_panel_stay_off_the_panel_at_the_left_of_the_next_row():
+    score = {"value": 0.0, "low": 0.0, "high": 0.0, "n": 7}
+    rows = [
+        {"panel": panel, "x": name, "bar": "SmolLM2-135M", **score}
+        for panel in ("m", "SmolLM2-135M", "two words")
+        for name in ("m", "SmolLM2-135M", "two words")
+    ]
+    spec = {"kind": "bars", "rows": rows, "x": "model", "y": "score", "legend": "model", "caption": "c", "few": 10}
+    check(Drawn(chart_from_spec(spec, "own")))
+
+
 def test_labels_of_values_are_dropped_in_low_panels():
     rows = [{"panel": panel, "x": "x", "bar": "b", "value": value} for panel, value in (("p", 201.0), ("q", -834.0))]
     drawn = Drawn(chart_from_spec({"kind": "bars", "caption": "c", "rows": rows}, "own"))

@@ -269,12 +269,14 @@ def _bars(rows: Sequence[_Row], spec: _ChartSpec) -> NamedChart | None:
 
 
 def _facets(panels: Mapping[str, Sequence[layout.Point]], draw_groups: Callable[..., list[svg.Mark]]) -> list[svg.Mark]:
-    """Draw small panels in two columns with a common scale; only the left and bottom panels have axis labels."""
+    """Draw small panels in two columns with a common scale; only the left column and the last row have axis labels."""
     marks: list[svg.Mark] = []
+    last_row = (len(panels) - 1) // 2
     heads = fit_labels(panels, svg.FONT_SIZE, _FACET_WIDTH, bold=True)
     for number, (head, points) in enumerate(zip(heads, panels.values(), strict=True)):
         left, top = (_FACET_WIDTH + 22) * (number % 2), (_FACET_HEIGHT + 34) * (number // 2)
-        labelled = (number % 2 == 0, number + 2 >= len(panels))
+        # Slanted labels below a panel at the right would reach into the one at the left of the next row.
+        labelled = (number % 2 == 0, number // 2 == last_row)
         marks += draw_groups(points, left=left, top=top, width=_FACET_WIDTH, height=_FACET_HEIGHT, labelled=labelled)
         marks.append(svg.Label(left + _FACET_WIDTH / 2, top - 8, head, "middle", bold=True))
     return marks
