@@ -22,7 +22,7 @@ SUITES = Registry(
         ),
         "kmir": (
             "merkhet.suites.kmir.suite:SUITE",
-            "memorization, identification and reasoning: four question types, ten domains, any knowledge",
+            "memorization, identification and reasoning: four question types, eleven domains, any knowledge",
         ),
         "ontoprobe": (
             "merkhet.suites.ontoprobe.suite:SUITE",

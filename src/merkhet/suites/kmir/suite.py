@@ -182,7 +182,7 @@ class Kmir(Suite):
 SUITE = Kmir(
     name="kmir",
     title="KMIR: what a model memorizes, identifies and can reason about",
-    about="triple completion, entity distinction, statement checking and predicate reasoning over ten domains",
+    about="triple completion, entity distinction, statement checking and predicate reasoning over eleven domains",
     build=build,
     tasks=(*TASKS, OPEN_BOOK),
     optional_tasks=OPTIONAL_TASKS,
