@@ -126,7 +126,7 @@ class _ScoreRow:
     scores: FloatArray
     candidates: SortedCandidates
     rankings: dict[tuple[int, ...], dict[Hashable, dict[str, Any]]] = field(default_factory=lambda: defaultdict(dict))
-    """For each tuple of gold columns, and each method and reason, the ranking fields to fill in."""
+    """Ranking fields of answers by gold columns, method and reason."""
 
     @property
     def is_shared(self) -> bool:
